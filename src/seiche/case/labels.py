@@ -183,10 +183,10 @@ def dense(
 
     def grid() -> npt.NDArray[np.float64]:
         assert parts is not None
-        whole = np.full((*shape, *values.shape[1:]), np.nan)
+        full_grid = np.full((*shape, *values.shape[1:]), np.nan)
         for positions, rows in parts:
-            whole[tuple(positions.T)] = rows
-        return whole
+            full_grid[tuple(positions.T)] = rows
+        return full_grid
 
     return shared_from_root(world, grid)
 

@@ -71,11 +71,11 @@ class Elements:
 
     def _hinges(self, face: list[int]) -> list[int]:
         """Return the corners and the vertices across the edges."""
-        across = []
+        opposite_vertices = []
         for k in range(3):
             ring = self.rings[face[k]]
-            across.append(ring[ring.index(face[(k + 1) % 3]) - 1])
-        return face + across
+            opposite_vertices.append(ring[ring.index(face[(k + 1) % 3]) - 1])
+        return face + opposite_vertices
 
     @cached_property
     def kinds(self) -> tuple[Integers, Floats]:

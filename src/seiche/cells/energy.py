@@ -131,8 +131,8 @@ def _curvature(derived: Floats) -> Floats:
     laplacian = ww[..., None] * derived[..., 3, :] - 2 * vw[..., None] * derived[..., 5, :]
     laplacian += vv[..., None] * derived[..., 4, :]
     normal = np.cross(derived[..., 1, :], derived[..., 2, :])
-    twice: Floats = np.einsum("...i,...i->...", laplacian, normal) / determinant**1.5
-    return twice
+    doubled_mean: Floats = np.einsum("...i,...i->...", laplacian, normal) / determinant**1.5
+    return doubled_mean
 
 
 def _hinge_angles(elements: Elements, vertices: Floats) -> Floats:

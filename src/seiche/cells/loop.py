@@ -149,10 +149,10 @@ def _children(valences: tuple[int, int, int]) -> tuple[tuple[tuple[int, int, int
     for k in range(3):
         p, q = (k + 1) % 3, (k + 2) % 3
         ring = local.rings[k]
-        across, adjacent = ring[-1], ring[2]  # beyond the edges to the next and to the previous corner
+        opposite, adjacent = ring[-1], ring[2]  # beyond the edges to the next and to the previous corner
         rows = [local.corner(k), local.edge(k, p), local.edge(k, q)]
         rows += [local.edge(k, point) for point in ring[2:]]
-        rows += [local.edge(p, across), local.corner(p), local.edge(p, q)]
+        rows += [local.edge(p, opposite), local.corner(p), local.edge(p, q)]
         rows += [local.corner(q), local.edge(q, adjacent)]
         children.append(((valences[k], 6, 6), np.array(rows)))
     middles = [local.edge(0, 1), local.edge(1, 2), local.edge(2, 0)]

@@ -169,11 +169,11 @@ def heights(sites: SiteSet, plane: IoletPlane, points: Floats) -> Floats:
     infinite.
     """
     offset = points - (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
-    along = offset @ np.asarray(plane.normal)
-    height = np.where(along > -_EXTENT_SITES, along, np.inf)
+    axial = offset @ np.asarray(plane.normal)
+    height = np.where(axial > -_EXTENT_SITES, axial, np.inf)
     if plane.radius is None:
         return height
-    radial = np.linalg.norm(offset - along[..., None] * np.asarray(plane.normal), axis=-1)
+    radial = np.linalg.norm(offset - axial[..., None] * np.asarray(plane.normal), axis=-1)
     return np.where(radial < _EXTENT * plane.radius / sites.spacing + _EXTENT_SITES, height, np.inf)
 
 

@@ -88,8 +88,8 @@ class Tube:
 
     def may_fit(self, half_axes: Floats) -> bool:
         """Compare two of the `half_axes` with the radius and the third one with half the length."""
-        along = half_axes[2] if self.periodic[0] else half_axes[0]
-        return bool(half_axes[1] <= self.radius and along <= 0.5 * self.length)
+        axial_half_axis = half_axes[2] if self.periodic[0] else half_axes[0]
+        return bool(half_axes[1] <= self.radius and axial_half_axis <= 0.5 * self.length)
 
 
 @dataclass(frozen=True, eq=False)

@@ -136,8 +136,8 @@ class Mobility:
         field = (self._weights.T @ forces).reshape(*self._shape, 3)
         wave = rfftn(field, axes=(0, 1, 2))
         # fftfreq and rfft have different signs of the Nyquist wave of the last axis, which cancel in the projection.
-        along = self._k * ((self._k * wave).sum(axis=-1) / self._k2)[..., None]
-        flow = irfftn((wave - along) * self._shear + along * self._sound, s=self._shape, axes=(0, 1, 2))
+        longitudinal = self._k * ((self._k * wave).sum(axis=-1) / self._k2)[..., None]
+        flow = irfftn((wave - longitudinal) * self._shear + longitudinal * self._sound, s=self._shape, axes=(0, 1, 2))
         velocity = np.asarray(self._weights @ flow.reshape(-1, 3))
         return velocity if self.slip is None else velocity + self.slip @ forces
 

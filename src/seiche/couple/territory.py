@@ -161,9 +161,9 @@ def _table(sites: SiteSet, low: npt.NDArray[np.int64], extent: npt.NDArray[np.in
             chunk = sites.coords[first : min(first + _CHUNK, int(end))]
             flat_index, inside = np.zeros(len(chunk), np.int64), np.ones(len(chunk), bool)
             for axis, length in enumerate(extent):
-                along = chunk[:, axis] + (shift[axis] - low[axis])
-                inside &= (along >= 0) & (along < length)
-                flat_index = flat_index * length + along
+                coordinate = chunk[:, axis] + (shift[axis] - low[axis])
+                inside &= (coordinate >= 0) & (coordinate < length)
+                flat_index = flat_index * length + coordinate
             rows = np.flatnonzero(inside)
             table.reshape(-1)[flat_index[rows]] = first + rows
     return table

@@ -81,9 +81,9 @@ class SolidCylinder:
         """Return the depth of `points`."""
         axis, length = self._axis()
         offset = points - np.array(self.start)
-        along = offset @ axis
-        across = np.linalg.norm(offset - along[:, None] * axis, axis=1)
-        return np.asarray(np.minimum(self.radius - across, np.minimum(along, length - along)))
+        axial = offset @ axis
+        radial = np.linalg.norm(offset - axial[:, None] * axis, axis=1)
+        return np.asarray(np.minimum(self.radius - radial, np.minimum(axial, length - axial)))
 
     def bounds(self) -> tuple[Floats, Floats]:
         """Return the corners of the box around the cylinder."""

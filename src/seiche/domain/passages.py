@@ -65,8 +65,8 @@ class Passages:
         positions = self.coords.astype(np.float64)
         distance, nearest = tree.query(positions)
         for part in (0.5, 0.25, 0.25):
-            away = positions - points[nearest]
-            moved = positions + part * self.step * away / np.maximum(distance, 1e-9)[:, None]
+            offset = positions - points[nearest]
+            moved = positions + part * self.step * offset / np.maximum(distance, 1e-9)[:, None]
             farther, nearest_to_moved = tree.query(moved)
             better = farther > distance
             positions[better], distance[better] = moved[better], farther[better]
@@ -130,8 +130,11 @@ class Passages:
                 near = np.nonzero(distance <= 2 * self.step)[0]
             ends.append(near)
         if len(ends) < 2 and any(sites.periodic):
-            along = self.coords[:, sites.periodic.index(True)]
-            ends = [np.nonzero(along <= along.min())[0], np.nonzero(along >= along.max())[0]]
+            periodic_coordinate = self.coords[:, sites.periodic.index(True)]
+            ends = [
+                np.nonzero(periodic_coordinate <= periodic_coordinate.min())[0],
+                np.nonzero(periodic_coordinate >= periodic_coordinate.max())[0],
+            ]
         return ends
 
     def narrowest(self) -> Passage | None:
@@ -172,23 +175,23 @@ class Passages:
         center = (np.array(plane.center) - sites.origin) / sites.spacing
         offset = self.coords - center
         depth = offset @ np.array(plane.normal)
-        across = offset - depth[:, None] * np.array(plane.normal)
-        near = (depth >= -self.step) & (np.linalg.norm(across, axis=1) <= _SIDEWAYS * radius)
+        lateral = offset - depth[:, None] * np.array(plane.normal)
+        near = (depth >= -self.step) & (np.linalg.norm(lateral, axis=1) <= _SIDEWAYS * radius)
         limit = min((float(depth[end][near[end]].min(initial=np.inf)) for end in self._others(number)), default=np.inf)
         half = self.step * max(2.0, np.ceil(_SLAB * radius / self.step))  # whole steps: equal sums along the lattice
         first = 0.0
-        for at in np.arange(half, REACH * radius, 0.5 * half):
-            if at + half >= limit - self.step:
+        for section_depth in np.arange(half, REACH * radius, 0.5 * half):
+            if section_depth + half >= limit - self.step:
                 return None
             # Sites connected only through deeper parts, such as those of another branch, are excluded.
-            part = self._components(near & (depth <= at + half))
+            part = self._components(near & (depth <= section_depth + half))
             reached = np.isin(part, part[self.ends[number]]) & (part >= 0)
-            weights = np.maximum(0.0, 1.0 - np.abs(depth[reached] - at) / half)
+            weights = np.maximum(0.0, 1.0 - np.abs(depth[reached] - section_depth) / half)
             area = float(weights.sum())
             first = first or area
-            shift = np.linalg.norm(weights @ across[reached]) / max(area, 1e-9) / radius
+            shift = np.linalg.norm(weights @ lateral[reached]) / max(area, 1e-9) / radius
             if shift > _SHIFT or not _SMALLER * first <= area <= _LARGER * first:
-                return float(at) / radius
+                return float(section_depth) / radius
         return REACH
 
     def _others(self, number: int) -> list[Indices]:

@@ -172,13 +172,15 @@ class ExtraMessage(Staged):
 class DuplicatePointer(Staged):
     """Every process maps the array and copies its own part."""
 
-    def __init__(self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole: bool) -> None:
+    def __init__(
+        self, world: World, memory: Memory | None, parts: ExchangeParts, processes: int, whole_messages: bool
+    ) -> None:
         handles = shared_handles(world, memory, [parts.source, parts.target])
         shared = world.allgather((memory.device, *handles) if memory is not None else None)
         device, source, target = shared[world.rank - world.rank % processes]
         self._mapped_arrays: list[RemoteMemory] = []
         self._copy_memory: Memory = memory or (HostMemory() if device is None else DeviceMemory(device))
-        super().__init__(world, memory, parts, processes, whole)
+        super().__init__(world, memory, parts, processes, whole_messages)
         problem = None
         if memory is None:
             try:

@@ -102,13 +102,13 @@ class Exchange:
         raise_together(world, problem)
         raise_together(world, _mismatch(world, parts, processes))
         self._arrays = (send, receive)  # referenced as long as the exchange uses them
-        whole = bool(world.bcast((send_counts is not None) if whole_messages is None else whole_messages))
+        use_whole_messages = bool(world.bcast((send_counts is not None) if whole_messages is None else whole_messages))
         self._open_algorithm: Callable[[str], AlltoallAlgorithm] = lambda name: ALGORITHMS[name](
-            world, memory, parts, processes, whole
+            world, memory, parts, processes, use_whole_messages
         )
         if strategy == "auto":
             choice = choose_algorithm(
-                world, memory, parts, self._open_algorithm, processes=processes, whole_messages=whole
+                world, memory, parts, self._open_algorithm, processes=processes, whole_messages=use_whole_messages
             )
         else:
             choice = self._open_algorithm(strategy), Decision(strategy)

@@ -74,9 +74,9 @@ class LineRows:
         slabs: whether overlaps consist of whole rows, along the first axis only.
     """
 
-    def __init__(self, state: DeviceState, along: Axis) -> None:
+    def __init__(self, state: DeviceState, line_axis: Axis) -> None:
         problem = state.problem
-        self._batch = 2 * along.shape.lanes
+        self._batch = 2 * line_axis.shape.lanes
         self._rows, self._planes = state.row_count, state.extents[0] if problem.dimensions == 3 else state.row_count
         self._plane = self._rows // self._planes  # rows of a plane, in two dimensions one
         overlaps = None if state.local is None else state.local.overlaps

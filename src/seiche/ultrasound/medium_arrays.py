@@ -98,8 +98,8 @@ class MediumArrays:
         if specified is not None and any(varies(field) for field in specified):
 
             def make() -> Array:
-                whole = [np.broadcast_to(np.asarray(field, state.real), problem.shape) for field in specified]
-                return state.backend.upload(np.stack(whole))
+                full_fields = [np.broadcast_to(np.asarray(field, state.real), problem.shape) for field in specified]
+                return state.backend.upload(np.stack(full_fields))
 
             return "staggered", {"rho0": state.cached("staggered", make)}
         if varies(problem.density) and specified is None:

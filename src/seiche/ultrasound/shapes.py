@@ -194,15 +194,15 @@ class Line:
     def quadrature(self, spacing: float) -> Quadrature:
         """Return Gauss points."""
         start = np.asarray(self.start, np.float64)
-        along = np.asarray(self.end, np.float64) - start
-        length = float(np.linalg.norm(along))
+        segment = np.asarray(self.end, np.float64) - start
+        length = float(np.linalg.norm(segment))
         if not length > 0:
             raise CaseError(f"line: start and end are the same point, {self.start}")
         fraction, weights = _gauss(0.0, 1.0, length, spacing)
-        points = start + fraction[:, None] * along
+        points = start + fraction[:, None] * segment
         normals = None
         if len(start) == 2:
-            normals = np.broadcast_to(np.array([-along[1], along[0]]) / length, points.shape)
+            normals = np.broadcast_to(np.array([-segment[1], segment[0]]) / length, points.shape)
         return Quadrature(points, weights * length, normals, 1)
 
 

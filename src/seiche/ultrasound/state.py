@@ -267,8 +267,8 @@ class DeviceState:
         """Return the cached array of a field over the grid on the device."""
 
         def make() -> Array:
-            whole = np.broadcast_to(np.asarray(value, self.real), self.problem.shape)
-            return self.backend.upload(np.ascontiguousarray(whole).reshape(-1))
+            full_field = np.broadcast_to(np.asarray(value, self.real), self.problem.shape)
+            return self.backend.upload(np.ascontiguousarray(full_field).reshape(-1))
 
         return self.cached(name, make)
 

@@ -91,5 +91,5 @@ def post_collision_state(
     vectors = velocity_set.vectors
     tensor = np.einsum("qa,qb->qab", vectors, vectors) - CS2 * np.eye(3)
     strain = np.einsum("qab,nab->nq", tensor, gradient)
-    off = (tau - 1) * velocity_set.weights / CS2 * (1 + excess)[:, None] * strain
-    return np.asarray(velocity_set.equilibrium(excess, velocity) - off)
+    non_equilibrium = (tau - 1) * velocity_set.weights / CS2 * (1 + excess)[:, None] * strain
+    return np.asarray(velocity_set.equilibrium(excess, velocity) - non_equilibrium)

@@ -63,9 +63,9 @@ def averages(cells: NodeCells, medium: Medium) -> Floats:
 
 def _crossings(cells: NodeCells, axis: int) -> Integers:
     """Return the number of planes across an axis inside each element."""
-    mesh, across = cells.mesh, np.asarray(cells.planes[axis], np.float64)
+    mesh, plane_positions = cells.mesh, np.asarray(cells.planes[axis], np.float64)
     lower, size = mesh.lower[cells.elements, axis][:, None], mesh.sizes[cells.elements, axis][:, None]
-    return np.asarray(((across > lower) & (across < lower + size)).sum(1))
+    return np.asarray(((plane_positions > lower) & (plane_positions < lower + size)).sum(1))
 
 
 def _line(cells: NodeCells, axis: int, parts: int, max_planes: int) -> tuple[Floats, Floats]:

@@ -95,12 +95,12 @@ def size_at(position: Sequence[float], mesh: Mesh, world: World) -> Floats:
     return np.asarray(world.allreduce_max(sizes.max(0) if len(sizes) else np.zeros(mesh.dim)))
 
 
-def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox | str:
+def box_of(number: int, source: PointSource, surroundings: Surroundings) -> SourceBox | str:
     """Return the box of a source, or the reason why it has none (collective).
 
     The result does not depend on the number of ranks.
     """
-    mesh, world = around.mesh, around.world
+    mesh, world = surroundings.mesh, surroundings.world
     position = np.asarray(source.position, np.float64)
     middle = mesh.lower + mesh.sizes / 2
     gap = abs(offsets(mesh, position, middle)) - mesh.sizes / 2
@@ -111,7 +111,7 @@ def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox 
         return np.asarray(world.allreduce_max(sizes.max(0) if len(sizes) else np.zeros(mesh.dim)))
 
     size = size_at(source.position, mesh, world)
-    medium = _medium_at(position, around)
+    medium = _medium_at(position, surroundings)
 
     def reached(elements: float) -> Floats:
         """Return the distance of the faces of a box from the source, at least a number of elements."""
@@ -119,7 +119,7 @@ def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox 
 
     reach = reached(REACH)
     inner = np.nonzero(np.all(gap[owned] < reach - _TINY * size, axis=1))[0]
-    varies = bool(len(inner)) and bool((differences(around.material, inner, medium) > MEDIA_TOLERANCE).any())
+    varies = bool(len(inner)) and bool((differences(surroundings.material, inner, medium) > MEDIA_TOLERANCE).any())
     if world.allreduce_max(np.array([float(varies)]))[0]:
         reach = reached(SHORT_REACH)
     lower, upper = mesh.extent
@@ -129,31 +129,31 @@ def box_of(number: int, source: PointSource, around: Surroundings) -> SourceBox 
         return "is nearer than half an element to a side of the mesh"
     if np.any(periodic & (upper - lower < 2 * reach + 2 * largest(np.all(gap < reach, axis=1)))):
         return "is in a periodic mesh that is too short for a box around it"
-    if contrast(position, CLEARANCE * size, medium, around) > MAX_CONTRAST:
+    if contrast(position, CLEARANCE * size, medium, surroundings) > MAX_CONTRAST:
         return "is nearer than half an element to a change of the medium"
     inside = np.asarray((gap < reach - _TINY * size).all(1))
-    if around.excluded_sides:
-        touching = (mesh.kinds[inside[owned], :, 0] == NONE) & np.array(around.excluded_sides)
+    if surroundings.excluded_sides:
+        touching = (mesh.kinds[inside[owned], :, 0] == NONE) & np.array(surroundings.excluded_sides)
         if world.allreduce_max(np.array([float(touching.any())]))[0]:
             return "is near an absorbing side, with leapfrog"
     return SourceBox(number, medium, inside, size, reach)
 
 
-def _medium_at(position: Floats, around: Surroundings) -> Uniform:
+def _medium_at(position: Floats, surroundings: Surroundings) -> Uniform:
     """Return the medium at a position, from the first element along the curve that touches it (collective)."""
-    mesh, material = around.mesh, around.material
+    mesh, material = surroundings.mesh, surroundings.material
     elements, local_points = mesh.elements_at(position.tolist(), "source")
     candidates = []
     for element, local in zip(elements, local_points, strict=True):
         values = np.stack([getattr(material, name)[element] for name in ("density", "cp", "cs")])
         if material.by_node:
-            along = Basis(around.nodes).values(local)
-            weight = along[0]
-            for values_along in along[1:]:  # nodes count along x first
+            lagrange_values = Basis(surroundings.nodes).values(local)
+            weight = lagrange_values[0]
+            for values_along in lagrange_values[1:]:  # nodes count along x first
                 weight = np.outer(values_along, weight).ravel()
             values = np.clip(values @ weight, values.min(1), values.max(1))
         candidates.append((int(mesh.number[element]), *map(float, values)))
-    _, density, cp, cs = min(entry for part in around.world.allgather(candidates) for entry in part)
+    _, density, cp, cs = min(entry for part in surroundings.world.allgather(candidates) for entry in part)
     return Uniform(density, cp, cs)
 
 
@@ -176,17 +176,17 @@ def differences(material: Material, elements: Integers, medium: Uniform) -> Floa
     return np.asarray(np.max(parts, axis=0).reshape(len(elements), *density.shape[1:] or (1,)))
 
 
-def contrast(position: Floats, reach: Floats, medium: Uniform, around: Surroundings) -> float:
+def contrast(position: Floats, reach: Floats, medium: Uniform, surroundings: Surroundings) -> float:
     """Return the largest relative difference of the media within `reach` of a position (collective)."""
-    mesh = around.mesh
+    mesh = surroundings.mesh
     middle = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
     gap = abs(offsets(mesh, position, middle)) - mesh.sizes[: mesh.count] / 2
     near = np.nonzero((gap < (1 - _TINY) * reach).all(1))[0]
-    values = differences(around.material, near, medium)
-    if around.material.by_node:
-        nodes = abs(offsets(mesh, position, nodes_of(mesh, Basis(around.nodes), near)))
+    values = differences(surroundings.material, near, medium)
+    if surroundings.material.by_node:
+        nodes = abs(offsets(mesh, position, nodes_of(mesh, Basis(surroundings.nodes), near)))
         values = np.where((nodes <= (1 + _TINY) * reach).all(2), values, 0.0)
-    return float(around.world.allreduce_max(np.array([values.max() if values.size else 0.0]))[0])
+    return float(surroundings.world.allreduce_max(np.array([values.max() if values.size else 0.0]))[0])
 
 
 def starts_from_zero(source: PointSource, dt: float) -> bool:
@@ -195,21 +195,21 @@ def starts_from_zero(source: PointSource, dt: float) -> bool:
     return bool(amplitudes[0] <= _START * amplitudes.max())
 
 
-def boxes_of(sources: Sequence[PointSource], around: Surroundings) -> tuple[list[SourceBox], dict[int, str]]:
+def boxes_of(sources: Sequence[PointSource], surroundings: Surroundings) -> tuple[list[SourceBox], dict[int, str]]:
     """Return the boxes of sources, and by number the reasons why the other sources have none (collective)."""
     boxes, reasons = [], {}
     for number, source in enumerate(sources):
         box: SourceBox | str
-        if around.attenuated:
+        if surroundings.attenuated:
             box = "is in a medium with attenuation"
-        elif around.mesh.dim == 2:
+        elif surroundings.mesh.dim == 2:
             box = "is in a mesh of two dimensions"
         elif len(sources) > MAX_BOXES:
             box = f"is one of more than {MAX_BOXES} sources"
-        elif not starts_from_zero(source, around.dt):
+        elif not starts_from_zero(source, surroundings.dt):
             box = "has a function of time that begins with a jump"
         else:
-            box = box_of(number, source, around)
+            box = box_of(number, source, surroundings)
         if isinstance(box, SourceBox):
             boxes.append(box)
         else:

@@ -82,29 +82,29 @@ class Ghosts:
         self._arrays: list[tuple[HaloExchange, Array]] = []
         #: Arrays to which launches have pointers.
         self._members: list[dict[str, Any]] = []
-        self._before: dict[int, _Launch] = {}
-        self._after: dict[int, list[_Launch]] = {}
+        self._pack_launches: dict[int, _Launch] = {}
+        self._unpack_launches: dict[int, list[_Launch]] = {}
         pieces = operator.pieces
         if kind == "traces":
             self._trace_exchange = self._exchange(operator.plan, disc.real, *traces)
         elif kind == "half":
-            self._halves(traces)
+            self._set_up_half_precision(traces)
         else:
             size = operator.disc.fields * operator.weights.shape[1]
             u, k = state
             if kind == "faces":
                 self._arrays.append((self._exchange(face_plan(operator, pieces), disc.real, u), u))
             else:
-                whole = element_plan(operator.mesh, np.arange(size), size)
-                self._arrays.append((self._exchange(whole, disc.real, u), u))
+                state_plan = element_plan(operator.mesh, np.arange(size), size)
+                self._arrays.append((self._exchange(state_plan, disc.real, u), u))
                 if kind == "elements":
-                    self._arrays.append((self._exchange(whole, disc.real, k), k))
+                    self._arrays.append((self._exchange(state_plan, disc.real, k), k))
                 rows = operator.material.moduli(disc.medium).size // operator.mesh.count
                 moduli = backend.zeros((operator.mesh.count + operator.mesh.ghosts) * rows, disc.real)
                 plan = element_plan(operator.mesh, np.arange(rows), rows)
                 self._arrays.append((self._exchange(plan, disc.real, moduli), moduli))
             for trace in traces:
-                self._after[backend.pointer(trace)] = self._traces_of_ghosts(u[operator.mesh.count :], trace)
+                self._unpack_launches[backend.pointer(trace)] = self._traces_of_ghosts(u[operator.mesh.count :], trace)
 
     @property
     def exchanges(self) -> list[HaloExchange]:
@@ -137,8 +137,8 @@ class Ghosts:
         if self.kind == "traces":
             self._trace_exchange.start(trace)
             return
-        if self._before:
-            self._before[self._operator.backend.pointer(trace)]()
+        if self._pack_launches:
+            self._pack_launches[self._operator.backend.pointer(trace)]()
         for exchange, array in self._arrays:
             exchange.start(array)
 
@@ -149,7 +149,7 @@ class Ghosts:
             return
         for exchange, array in self._arrays:
             exchange.finish(array)
-        for launch in self._after[self._operator.backend.pointer(trace)]:
+        for launch in self._unpack_launches[self._operator.backend.pointer(trace)]:
             launch()
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ class Ghosts:
         self._members.append(members)
         return kernel.bind(backend.pack(kernel, **members), 0, items)
 
-    def _halves(self, traces: tuple[Array, Array]) -> None:
+    def _set_up_half_precision(self, traces: tuple[Array, Array]) -> None:
         operator, backend = self._operator, self._operator.backend
         pieces, words = operator.pieces, operator.disc.slot + 1
         count = len(pieces)
@@ -181,11 +181,13 @@ class Ghosts:
         self._arrays.append((self._exchange(plan, "float16", messages), messages))
         sent = backend.upload(operator.sent_slots.astype(np.uint32))
         ghost_slots = backend.upload(operator.ghost_slots.astype(np.uint32))
-        halve, restore = dg.halve_traces(operator.disc), dg.halve_traces(operator.disc, back=True)
+        halve, restore = dg.halve_traces(operator.disc), dg.halve_traces(operator.disc, restore=True)
         for trace in traces:
             address = backend.pointer(trace)
-            self._before[address] = self._launch(halve, count, trace=trace, slots=sent, messages=messages)
-            self._after[address] = [self._launch(restore, count, messages=received, slots=ghost_slots, trace=trace)]
+            self._pack_launches[address] = self._launch(halve, count, trace=trace, slots=sent, messages=messages)
+            self._unpack_launches[address] = [
+                self._launch(restore, count, messages=received, slots=ghost_slots, trace=trace)
+            ]
 
     def _traces_of_ghosts(self, u: Array, trace: Array) -> list[_Launch]:
         """Return the launches that compute the traces of ghosts from their unknowns."""

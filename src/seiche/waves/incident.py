@@ -104,10 +104,10 @@ class TabulatedPulse:
 
     def _derivatives(self, rows: npt.NDArray[np.int64]) -> Floats:
         """Return g and its first three derivatives at consecutive rows, (rows, 4)."""
-        around = self._values(np.arange(rows[0] - 3, rows[-1] + 4) * self.spacing)
-        result = [around[3:-3]]
+        neighbour_values = self._values(np.arange(rows[0] - 3, rows[-1] + 4) * self.spacing)
+        result = [neighbour_values[3:-3]]
         for order, stencil in enumerate(_STENCILS, 1):
-            derivative = sum(w * around[k : k + len(rows)] for k, w in enumerate(stencil))
+            derivative = sum(w * neighbour_values[k : k + len(rows)] for k, w in enumerate(stencil))
             result.append(np.asarray(derivative) / self.spacing**order)
         return np.stack(result, 1)
 

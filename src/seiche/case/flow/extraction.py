@@ -57,22 +57,22 @@ def selected_sites(table: ExtractionOutput, sites: SiteSet) -> npt.NDArray[np.in
     radius = math.inf if table.radius is None else table.radius / sites.spacing
     inside: npt.NDArray[np.bool_]
     if table.normal is not None:
-        along, distance = _along(offset, table.normal)
-        inside = (np.abs(along) <= PLANE_REACH) & (distance <= radius)
+        axial, distance = _axial_and_radial(offset, table.normal)
+        inside = (np.abs(axial) <= PLANE_REACH) & (distance <= radius)
     elif table.end is not None:
         line = np.subtract(table.end, table.point) / sites.spacing
-        along, distance = _along(offset, line)
-        inside = (along >= 0.0) & (along <= np.linalg.norm(line)) & (distance <= LINE_REACH)
+        axial, distance = _axial_and_radial(offset, line)
+        inside = (axial >= 0.0) & (axial <= np.linalg.norm(line)) & (distance <= LINE_REACH)
     else:
         inside = np.linalg.norm(offset, axis=1) <= (POINT_REACH if table.sites == "surfacepoint" else radius)
     return np.asarray(rows[inside])
 
 
-def _along(offset: npt.NDArray[np.float64], direction: npt.ArrayLike) -> tuple[Any, Any]:
+def _axial_and_radial(offset: npt.NDArray[np.float64], direction: npt.ArrayLike) -> tuple[Any, Any]:
     """Return the component of `offset` (n, 3) along `direction`, and its distance from that axis."""
     unit = np.asarray(direction) / np.linalg.norm(direction)
-    along = offset @ unit
-    return along, np.linalg.norm(offset - along[:, None] * unit, axis=1)
+    axial = offset @ unit
+    return axial, np.linalg.norm(offset - axial[:, None] * unit, axis=1)
 
 
 class Extraction:

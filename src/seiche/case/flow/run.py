@@ -173,8 +173,8 @@ class FlowCaseRun(CaseRun):
         check_no_grid("flow", grid)
         sites, world = self.setup.vessel.sites, self.solver.world
         owned, fields = sites.coords[self.solver.owned], self.fields(names)
-        whole = {name: dense(sites.shape, owned, values, world) for name, values in fields.items()}
-        return labelled_flow(sites, whole, self.monitor.record)
+        gathered = {name: dense(sites.shape, owned, values, world) for name, values in fields.items()}
+        return labelled_flow(sites, gathered, self.monitor.record)
 
     def _known(self, names: Sequence[str]) -> Sequence[str]:
         """Return `names`, or the default names if there are none; KeyError for an unknown name."""

@@ -33,9 +33,9 @@ def select(where: Plane | Segment | Nearest | Sphere, sites: SiteSet, key: str) 
         height = (positions - np.array(where.point)) @ normal / sites.spacing
         selected = (height >= -0.5) & (height < 0.5)
     elif isinstance(where, Segment):
-        along = np.array(where.end) - np.array(where.start)
-        fraction = (positions - np.array(where.start)) @ along / max(float(along @ along), 1e-300)
-        foot = np.array(where.start) + np.clip(fraction, 0.0, 1.0)[:, None] * along
+        segment = np.array(where.end) - np.array(where.start)
+        fraction = (positions - np.array(where.start)) @ segment / max(float(segment @ segment), 1e-300)
+        foot = np.array(where.start) + np.clip(fraction, 0.0, 1.0)[:, None] * segment
         selected = np.linalg.norm(positions - foot, axis=1) <= 0.5 * 3**0.5 * sites.spacing
     else:
         selected = np.linalg.norm(positions - np.array(where.center), axis=1) <= where.radius

@@ -201,12 +201,12 @@ class _Slab:
         samples = {name: np.full((len(product), product[0].size), value) for name, value in uniform.items()}
         reached = np.zeros(len(self.regions), bool)
         for number, ((region, properties), (cut, inside)) in enumerate(zip(self.regions, flags, strict=True)):
-            whole, partly = inside & ~cut, np.flatnonzero(cut)
+            fully_inside, partly = inside & ~cut, np.flatnonzero(cut)
             contained = np.broadcast_to(_contains(region, [x[partly] for x in mesh]), (len(partly), *product.shape[1:]))
             contained = contained.reshape(len(partly), product[0].size)
             reached[number] = contained.any()
             for name, value in properties.items():
-                samples[name][whole] = value
+                samples[name][fully_inside] = value
                 samples[name][partly] = np.where(contained, value, samples[name][partly])
         weights = product.reshape(len(product), -1)
 

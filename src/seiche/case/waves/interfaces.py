@@ -40,14 +40,14 @@ def crossed(where: Region, lower: Floats, upper: Floats) -> Flags:
 
 def planes(regions: Iterable[Region], dim: int) -> list[list[float]]:
     """Return, for each axis, the coordinates of the plane boundaries that are normal to it."""
-    across: list[set[float]] = [set() for _ in range(dim)]
+    positions_by_axis: list[set[float]] = [set() for _ in range(dim)]
     for where in regions:
         if isinstance(where, Layer):
-            across[-1] |= {where.bottom, where.top}
+            positions_by_axis[-1] |= {where.bottom, where.top}
         elif isinstance(where, BoxBody):
             for axis in range(dim):
-                across[axis] |= {where.lower[axis], where.upper[axis]}
-    return [sorted(coordinates) for coordinates in across]
+                positions_by_axis[axis] |= {where.lower[axis], where.upper[axis]}
+    return [sorted(coordinates) for coordinates in positions_by_axis]
 
 
 def varying(values: Floats) -> Flags:

@@ -64,10 +64,10 @@ def roots_of(case: WaveCase) -> Roots:
         brick = Brick(tuple(int(count) for count in counts), periodic)
         return Roots(brick, sides, tuple(sides.tolist()), table.lower)
     absorbing = absorbing_sides(case)
-    beyond = margin.trees * absorbing.astype(int)
+    margin_trees = margin.trees * absorbing.astype(int)
     widths = [
         stretched(int(count), float(side), (int(before), int(after)), margin.growth)
-        for count, side, (before, after) in zip(counts, sides, beyond, strict=True)
+        for count, side, (before, after) in zip(counts, sides, margin_trees, strict=True)
     ]
     outer = [sum(width * margin.growth ** (index + 1) for index in range(margin.trees)) for width in sides]
     origin = tuple(

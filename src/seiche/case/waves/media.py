@@ -174,8 +174,8 @@ def _boxes(where: Layer | BoxBody | Ellipsoid | None, dim: int) -> tuple[Floats,
         center, radii = np.array(where.center), np.array(where.radii)
         ends = np.linspace(-1.0, 1.0, _PARTS + 1)
         widest = np.where((ends[:-1] < 0) & (ends[1:] > 0), 0.0, np.minimum(abs(ends[:-1]), abs(ends[1:])))
-        across = np.sqrt(1 - widest**2)[:, None] * radii
-        lower, upper = center - across, center + across
+        half_widths = np.sqrt(1 - widest**2)[:, None] * radii
+        lower, upper = center - half_widths, center + half_widths
         lower[:, -1], upper[:, -1] = center[-1] + radii[-1] * ends[:-1], center[-1] + radii[-1] * ends[1:]
     return lower, upper
 
@@ -309,8 +309,8 @@ class Media:
         values = np.repeat(self.at(center)[:, :, None], nodes**self._dim, axis=2)
         values[:, sampled] = self._at_nodes(center[sampled], positions[sampled])
         if len(crossed_elements):
-            across = planes([table.where for table in self._tables if table.where is not None], self._dim)
-            values[:, crossed_elements] = averages(NodeCells(mesh, nodes, crossed_elements, across), self.at)
+            half_widths = planes([table.where for table in self._tables if table.where is not None], self._dim)
+            values[:, crossed_elements] = averages(NodeCells(mesh, nodes, crossed_elements, half_widths), self.at)
         differ = abs(values - values[:, :, :1]).max() > _SAME * abs(values).max() if mesh.count else False
         by_node = world.allreduce_max(np.array([float(differ)]))[0] > 0
         return Material(*(values if by_node else self.at(center)))

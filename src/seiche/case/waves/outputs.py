@@ -255,8 +255,8 @@ class Peaks(Final):
     def _write(self, gathered: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None) -> list[Path]:
         assert gathered is not None and self._solver.peak is not None
         (positions, peaks), setup = gathered, self._setup
-        along = [axis for axis in range(setup.mesh.dim) if axis != self._solver.peak.face // 2]
-        within = setup.within_box(positions[:, along], along)
+        tangential_axes = [axis for axis in range(setup.mesh.dim) if axis != self._solver.peak.face // 2]
+        within = setup.within_box(positions[:, tangential_axes], tangential_axes)
         positions, peaks = positions[within], peaks[within]
         with replacing(self.path) as temporary, h5py.File(temporary, "w", locking=False) as file:
             mark_file(file)
@@ -264,6 +264,12 @@ class Peaks(Final):
             file["position"], file["velocity"], file["horizontal_velocity"] = positions, peaks[:, 0], peaks[:, 1]
         if self._picture is None:
             return [self.path]
-        stations = np.array(setup.receivers)[:, along] if setup.receivers else None
-        map_figure(self._picture, positions[:, along], peaks[:, 0], [AXES[axis] for axis in along], stations)
+        stations = np.array(setup.receivers)[:, tangential_axes] if setup.receivers else None
+        map_figure(
+            self._picture,
+            positions[:, tangential_axes],
+            peaks[:, 0],
+            [AXES[axis] for axis in tangential_axes],
+            stations,
+        )
         return [self.path, self._picture]

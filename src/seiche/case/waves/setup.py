@@ -327,13 +327,13 @@ def _check_points_in_box(points: Mapping[str, Sequence[float]], lower: Floats, u
             )
 
 
-def _deltas(case: WaveCase, sources: Sequence[PointSource], around: Surroundings) -> Mapping[int, str]:
+def _deltas(case: WaveCase, sources: Sequence[PointSource], surroundings: Surroundings) -> Mapping[int, str]:
     """Return the reasons why sources are represented as deltas, by the numbers of the sources (collective)."""
     if case.run.source_model == "delta":
         return dict.fromkeys(range(len(sources)), 'has run.source_model = "delta"')
     if case.time.integrator == "leapfrog":
-        around = replace(around, excluded_sides=tuple(side == "absorbing" for side in sides_of(case)))
-    return boxes_of(sources, around)[1]
+        surroundings = replace(surroundings, excluded_sides=tuple(side == "absorbing" for side in sides_of(case)))
+    return boxes_of(sources, surroundings)[1]
 
 
 def _unused(table: MeshTable, media: Media, mesh: Mesh, positions: Floats, world: World) -> list[str]:

@@ -43,8 +43,8 @@ class Start:
         return self.wave.state(medium, positions - self.origin, 0.0, lambda s: self.motion(-s))
 
 
-def start_of(case: WaveCase, at: Callable[[Floats], Floats], folder: Path) -> Start | None:
-    """Return the plane wave of a case, or None; `at` returns the medium at points.
+def start_of(case: WaveCase, medium_at: Callable[[Floats], Floats], folder: Path) -> Start | None:
+    """Return the plane wave of a case, or None; `medium_at` returns the medium at points.
 
     Raises:
         CaseError, FormatError: the medium does not support the wave, or the file of a pulse is invalid.
@@ -53,7 +53,7 @@ def start_of(case: WaveCase, at: Callable[[Floats], Floats], folder: Path) -> St
     if table is None:
         return None
     origin = np.array(table.position)
-    density, cp, cs = at(origin[None])[:, 0]
+    density, cp, cs = medium_at(origin[None])[:, 0]
     wave = PlaneWave(table.kind, table.direction, density, cp, cs, table.polarization)
     return Start(wave, origin, Multiple(table.time.function(folder, peak=True), table.velocity))
 

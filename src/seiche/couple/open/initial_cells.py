@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.couple.open.free_space import FreeSpace
-from seiche.couple.open.inlet_reservoir import GOLDEN_TURN, InflowCell, InletReservoir
+from seiche.couple.open.inlet_reservoir import GOLDEN_ANGLE, InflowCell, InletReservoir
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -83,4 +83,4 @@ def _rotated(tubes: Collection[InletReservoir], first_depth: float, radius: floa
     for turn in range(_ANGLES):
         for depth in first_depth + np.arange(0.0, _REPLACED, _DISTANCE) * radius:
             for tube in tubes:
-                yield from tube.rotated_copies(float(depth), turn * GOLDEN_TURN)
+                yield from tube.rotated_copies(float(depth), turn * GOLDEN_ANGLE)

@@ -50,7 +50,7 @@ _MIN_INTERVAL = 8
 _MAX_STEP_RATIO = 4.0
 
 #: Angle between successive rotated copies of cells, whose fractions of a turn never repeat.
-GOLDEN_TURN = np.pi * (1 + 5**0.5)
+GOLDEN_ANGLE = np.pi * (1 + 5**0.5)
 
 
 @dataclass
@@ -192,14 +192,14 @@ class InletReservoir:
             self._populations = present_cells(self.blood, ids)
         return self._populations
 
-    def _last(self, population: Population) -> Floats:
+    def _trailing_position(self, population: Population) -> Floats:
         """Return the position along the tube of the last vertex of each cell."""
         return np.asarray((population.vertices[..., 0] + self._origin[0]).min(axis=1))
 
     def _rounds_of(self, population: Population) -> npt.NDArray[np.int64]:
         if not len(population.vertices):
             return np.zeros(0, np.int64)
-        return np.floor(self._last(population) / self.prism.length).astype(np.int64)
+        return np.floor(self._trailing_position(population) / self.prism.length).astype(np.int64)
 
     def discharge(self) -> float:
         """Return the present discharge hematocrit (theory/coupling, eq. 16)."""
@@ -213,7 +213,7 @@ class InletReservoir:
         """Return the waiting cells, the farthest first; `shift` is the height of the seam behind the inlet."""
         arrived = []
         for kind, population in enumerate(self.populations()):
-            last = self._last(population)
+            last = self._trailing_position(population)
             for number in np.flatnonzero(self._rounds_of(population) > self._rounds[kind]).tolist():
                 rounds = float(np.floor(last[number] / self.prism.length)) * self.prism.length
                 arrived.append(self._arrived(population, kind, number, shift, rounds))
@@ -239,7 +239,7 @@ class InletReservoir:
         """Return the cells less than `depth` behind the seam, the nearest first."""
         cells = []
         for kind, population in enumerate(self.populations()):
-            length, positions = self.prism.length, self._last(population)
+            length, positions = self.prism.length, self._trailing_position(population)
             rounds = np.floor(positions / length) * length
             for number in np.flatnonzero(positions - rounds < depth).tolist():
                 cells.append(self._arrived(population, kind, number, shift, float(rounds[number])))
@@ -254,7 +254,7 @@ class InletReservoir:
         rotation[1:, 1:] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
         copies = []
         for kind, population in enumerate(self.populations()):
-            last = self._last(population)
+            last = self._trailing_position(population)
             for number in np.argsort(-(last % self.prism.length), kind="stable").tolist():
                 local = population.vertices[number] + self._origin
                 local[:, 0] += shift - last[number]

@@ -22,7 +22,7 @@ from seiche.cells.space import heights
 from seiche.couple.open.free_space import FreeSpace
 from seiche.couple.open.guidance import guide, still_guided
 from seiche.couple.open.initial_cells import initial_cells
-from seiche.couple.open.inlet_reservoir import GOLDEN_TURN, InflowCell, InletReservoir, population_of
+from seiche.couple.open.inlet_reservoir import GOLDEN_ANGLE, InflowCell, InletReservoir, population_of
 from seiche.couple.open.state_names import present_names
 from seiche.couple.open.tubes import TubePlan
 from seiche.couple.open.vessel import OpenVessel
@@ -327,7 +327,7 @@ class Openings:
         yield from tube.arrivals(self._margins.entry)
         overdue = self._overdue[name]
         for turn in range(min(_MAX_ROTATIONS, int(overdue.sum()))):
-            angle = (self._exchanges * _MAX_ROTATIONS + turn) * GOLDEN_TURN
+            angle = (self._exchanges * _MAX_ROTATIONS + turn) * GOLDEN_ANGLE
             for depth in _DEPTHS + (_SHALLOW_DEPTHS if overdue.sum() > _CROWDED else ()):
                 if not (overdue > 0).any():
                     return

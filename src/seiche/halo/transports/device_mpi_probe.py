@@ -13,10 +13,10 @@ def main() -> int:
 
     for size in (8, 1 << 20):
         out = cupy.arange(size, dtype=cupy.uint8)
-        into = cupy.zeros_like(out)
+        target = cupy.zeros_like(out)
         cupy.cuda.runtime.deviceSynchronize()
-        MPI.COMM_SELF.Sendrecv(out, 0, 0, into, 0, 0)
-        if not bool((out == into).all()):
+        MPI.COMM_SELF.Sendrecv(out, 0, 0, target, 0, 0)
+        if not bool((out == target).all()):
             return 1
     return 0
 

@@ -272,7 +272,7 @@ _COLUMNS: Members = (
 
 
 def add_incident(scheme: Discretisation, stages: int = 5) -> KernelSpec:
-    """The waves of point sources at the faces of their boxes; one item per element; spills 28 bytes on sm_80."""
+    """Incident waves of point sources at the faces of their boxes; one item per element; spills 28 bytes on sm_80."""
     arrays = pointers("u k next_trace elements first records factors outer")
     state: Members = (("on", scheme.members), ("mortars", _MORTARS), ("at", _COLUMNS), *arrays)
     members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *typed_members(scheme.real, "b dt"))
@@ -282,7 +282,7 @@ def add_incident(scheme: Discretisation, stages: int = 5) -> KernelSpec:
 
 
 def add_contrast(scheme: Discretisation, stages: int = 5) -> KernelSpec:
-    """The same where the medium of a box differs from that of the source; one item per element."""
+    """Incident waves where the medium of a box differs from that of the source; one item per element."""
     arrays = pointers("u k next_trace elements first tables factors")
     state: Members = (("on", scheme.members), ("at", _COLUMNS), *arrays)
     members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *typed_members(scheme.real, "b dt"))
@@ -302,10 +302,10 @@ def record(scheme: Discretisation) -> KernelSpec:
     return _per_element(scheme, f"Record<{scheme.type}>", "dg/points.hpp", members)
 
 
-def halve_traces(scheme: Discretisation, back: bool = False) -> KernelSpec:
-    """Slots of traces to messages of half precision, or `back`; one item per slot."""
-    functor = f"{'Restore' if back else 'Halve'}Traces<{CPP_TYPE[scheme.real]},{scheme.slot}>"
-    arrays = pointers("messages slots trace" if back else "trace slots messages")
+def halve_traces(scheme: Discretisation, restore: bool = False) -> KernelSpec:
+    """Conversion of traces to messages of half precision or, with `restore`, back; one item per slot."""
+    functor = f"{'Restore' if restore else 'Halve'}Traces<{CPP_TYPE[scheme.real]},{scheme.slot}>"
+    arrays = pointers("messages slots trace" if restore else "trace slots messages")
     return _per_element(scheme, functor, "dg/ghosts.hpp", arrays)
 
 
@@ -343,8 +343,8 @@ def default_kernels() -> Iterator[KernelSpec]:
 def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use."""
     yield advance_clock()
-    for back in (False, True):
-        yield halve_traces(Discretisation("elastic", 3, 8, real="float32"), back)
+    for restore in (False, True):
+        yield halve_traces(Discretisation("elastic", 3, 8, real="float32"), restore)
     for medium in get_args(Medium):
         for real in get_args(Real):
             scheme = Discretisation(medium, 3, 8, real=real)

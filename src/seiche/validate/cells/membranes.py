@@ -41,8 +41,10 @@ def derivatives(setting: Setting) -> list[Check]:
         force, rest = _forces(cells, x), cells.blocks[0].rest
         for _ in range(4 if setting.quick else 32):
             direction = random.standard_normal(x.shape)
-            at = [float(rest.energies(x + k * step * direction).sum()) for k in (-2, -1, 1, 2)]
-            slope = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * step)
+            sampled_energies = [float(rest.energies(x + k * step * direction).sum()) for k in (-2, -1, 1, 2)]
+            slope = (8 * (sampled_energies[2] - sampled_energies[1]) - (sampled_energies[3] - sampled_energies[0])) / (
+                12 * step
+            )
             worst = max(worst, abs(-float((force * direction).sum()) / slope - 1))
         checks.append(Check(f"membrane force, {name}: error of the derivative", worst, 1e-6, reference=_SKALAK))
         scale = float(np.abs(force).sum())

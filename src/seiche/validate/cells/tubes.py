@@ -157,9 +157,9 @@ class TubeSuspension:
         bins = round(length * self.lattice.spacing)
         number = (np.mod(points[:, 0], length) * bins / length).astype(np.int64) % bins
         angles = 2 * np.pi * np.arange(8) / 8
-        across = (points[:, 1:] - self.axis) @ np.stack([np.cos(angles), np.sin(angles)])
+        lateral = (points[:, 1:] - self.axis) @ np.stack([np.cos(angles), np.sin(angles)])
         outer = np.zeros((bins, len(angles)))
-        np.maximum.at(outer, number, across)
+        np.maximum.at(outer, number, lateral)
         occupied = outer[outer.max(axis=1) > 0]
         return float(0.5 * self.diameter - self.lattice.spacing * occupied.mean())
 

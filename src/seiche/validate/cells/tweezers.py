@@ -37,12 +37,15 @@ def diameters(setting: Setting) -> Floats:
     """Return the axial and transverse diameters (7, 2) at the forces in MEASURED."""
     kind = red_cell(162 if setting.quick else 642)
     cells = Cells(open_backend(setting.device), [kind], [np.zeros((1, 3))])
-    along = np.argsort(cells.vertices()[0, :, 0])
-    count_at_end = round(END * len(along))
+    order_along_x = np.argsort(cells.vertices()[0, :, 0])
+    count_at_end = round(END * len(order_along_x))
     results = []
     for force in MEASURED[:, 0]:
-        loads = np.zeros((len(along), 3))
-        loads[along[:count_at_end], 0], loads[along[-count_at_end:], 0] = -force / count_at_end, force / count_at_end
+        loads = np.zeros((len(order_along_x), 3))
+        loads[order_along_x[:count_at_end], 0], loads[order_along_x[-count_at_end:], 0] = (
+            -force / count_at_end,
+            force / count_at_end,
+        )
         stretched = equilibrium(cells, loads, tolerance=3e-4).vertices
         results.append(np.ptp(limit_points(kind.mesh.faces, stretched), axis=0)[:2])
     return np.array(results)
@@ -52,12 +55,12 @@ def stretching(setting: Setting) -> list[Check]:
     """Check that both diameters are within the error bars at all forces, with one set of parameters."""
     results = diameters(setting)
     axial = np.abs(results[:, 0] - MEASURED[:, 1]) / MEASURED[:, 2]
-    across = np.abs(results[:, 1] - MEASURED[:, 3]) / MEASURED[:, 4]
+    width_errors = np.abs(results[:, 1] - MEASURED[:, 3]) / MEASURED[:, 4]
     plot = partial(_figure, results=results)
     common: dict[str, Any] = {"unit": "error bars", "reference": _MILLS}
     return [
         Check("stretched red cell: axial diameter, worst of 7 forces", float(axial.max()), 1.0, plot=plot, **common),
-        Check("stretched red cell: transverse diameter, worst of 7 forces", float(across.max()), 1.0, **common),
+        Check("stretched red cell: transverse diameter, worst of 7 forces", float(width_errors.max()), 1.0, **common),
     ]
 
 

@@ -93,9 +93,9 @@ def state_digest(world: World, layout: LayoutName, quick: bool) -> str:
     solver = FlowSolver(sites, model, layout=layout, world=world)
     solver.advance(_STEPS)
     state = solver.state()
-    whole = np.zeros((len(sites), 20))
-    whole[solver.owned, :19], whole[solver.owned, 19] = state["populations"], state["relaxation"]
-    digest = hashlib.sha256(world.allreduce_sum(whole).tobytes()).hexdigest()
+    all_populations = np.zeros((len(sites), 20))
+    all_populations[solver.owned, :19], all_populations[solver.owned, 19] = state["populations"], state["relaxation"]
+    digest = hashlib.sha256(world.allreduce_sum(all_populations).tobytes()).hexdigest()
     solver.close()
     return digest
 

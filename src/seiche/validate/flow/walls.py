@@ -57,8 +57,8 @@ def tilted_pipe(radius: float, y: float, z: float, tile: int = 1) -> tuple[SiteS
     image_distance = 2 * edge / 5**0.5  # between the axis and its images
 
     def from_axis(points: Floats) -> Floats:
-        across = (points[:, 0] - 2 * (points[:, 1] - y)) / 5**0.5
-        return np.asarray(np.hypot(across - image_distance * np.round(across / image_distance), points[:, 2] - z))
+        lateral = (points[:, 0] - 2 * (points[:, 1] - y)) / 5**0.5
+        return np.asarray(np.hypot(lateral - image_distance * np.round(lateral / image_distance), points[:, 2] - z))
 
     def distance(points: Floats) -> Floats:
         return from_axis(points) - radius
@@ -186,8 +186,8 @@ def round_couette(setting: Setting) -> list[Check]:
     ]
 
 
-def _centre_line(values: Floats, edge: int, at: Sequence[float]) -> Floats:
-    return np.asarray(np.interp(np.array(at) * edge - 0.5, np.arange(edge), values))
+def _centre_line(values: Floats, edge: int, coordinates: Sequence[float]) -> Floats:
+    return np.asarray(np.interp(np.array(coordinates) * edge - 0.5, np.arange(edge), values))
 
 
 def driven_cavity(setting: Setting) -> list[Check]:
@@ -223,10 +223,10 @@ def _pressure_errors(
     ends = (PressureIolet(1 + excess, scheme="plane"), PressureIolet(scheme="plane"))
     solver = _solver(setting, sites, FlowModel(Newtonian(viscosity), iolets=ends, walls=Walls("bouzidi")), tile)
     solver.advance(int(12 * radius**2 / (5.783 * viscosity)) + 30 * round(length))
-    along = np.array(axis) / np.linalg.norm(axis)
+    direction = np.array(axis) / np.linalg.norm(axis)
     points = positions(sites)
-    z = points @ along
-    r = np.linalg.norm(points - z[:, None] * along, axis=1)
+    z = points @ direction
+    r = np.linalg.norm(points - z[:, None] * direction, axis=1)
     fields = solver.fields(["velocity", "density"])
     speed = CS2 * excess / length / (4 * viscosity) * (radius**2 - r**2)
     exact = excess * (1 - z / length)
@@ -235,7 +235,7 @@ def _pressure_errors(
     middle = (z > length / 4) & (z < 3 * length / 4)
     slope = np.polyfit(z[middle], fields["density"][middle], 1)[0]
     return (
-        relative_error(fields["velocity"], speed[:, None] * along),
+        relative_error(fields["velocity"], speed[:, None] * direction),
         relative_error(fields["density"][off_wall] - 1, exact[off_wall]),
         abs(float(slope) * length / excess + 1),
     )
@@ -267,7 +267,7 @@ def pressure_tubes(setting: Setting) -> list[Check]:
 def in_moments(setting: Setting) -> list[Check]:
     """Check the same walls and pressures in moment storage: second order, and a linear profile between plates."""
     tile, radii = MOMENT_EDGE, (4.3, 6.2, 8.7) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6)
-    random, errors = np.random.default_rng(2), dict[str, list[float]](along=[], tilted=[], turning=[])
+    random, errors = np.random.default_rng(2), dict[str, list[float]](direction=[], tilted=[], turning=[])
     for radius in radii:
         samples = []
         for y, z in random.uniform(0, 1, (2 if setting.quick else 4, 2)):

@@ -137,11 +137,11 @@ def _transmitted(setting: Setting, layers: Any, last_medium: str, scheme: str) -
     for present in (False, True):
         speed, density, alpha = np.full(n, C), np.full(n, RHO), np.zeros(n)
         begin = first
-        for material, thick in [*layers, (last_medium, None)]:
-            end = n if thick is None else begin + round(thick / dx)
+        for material, thickness in [*layers, (last_medium, None)]:
+            end = n if thickness is None else begin + round(thickness / dx)
             properties = MATERIALS[material]
             if present:
-                absorbed = 0.0 if thick is None else properties.alpha_coeff(2.0)
+                absorbed = 0.0 if thickness is None else properties.alpha_coeff(2.0)
                 speed[begin:end], density[begin:end], alpha[begin:end] = (
                     properties.sound_speed,
                     properties.density,
@@ -161,8 +161,10 @@ def _transmitted(setting: Setting, layers: Any, last_medium: str, scheme: str) -
 
 def contrast(setting: Setting) -> list[Check]:
     """Check a wave over 16 wavelengths across a sound-speed step of 1.8, five points per wavelength, CFL 0.3."""
-    fine = _across(setting, "local4", 0.3 / 8)
-    errors = {scheme: relative_error(_across(setting, scheme, 0.3), fine) for scheme in ("exact", "local4")}
+    fine = _pulse_after_crossing(setting, "local4", 0.3 / 8)
+    errors = {
+        scheme: relative_error(_pulse_after_crossing(setting, scheme, 0.3), fine) for scheme in ("exact", "local4")
+    }
     return [
         Check("contrast 1.8, local4: relative error of the field", errors["local4"], 2e-3),
         Check("contrast 1.8, exact: relative error of the field, with a warning", errors["exact"], 0.1, "above"),
@@ -173,8 +175,8 @@ def orders(setting: Setting) -> list[Check]:
     """Check the temporal orders in a medium with varying sound speed; the remaining error is spatial."""
     checks, courants = [], np.array([0.4, 0.2, 0.1])
     for scheme, order in (("exact", 2.0), ("local4", 4.0)):
-        fine = _across(setting, scheme if scheme == "local4" else "local4", 0.0125, smooth=True)
-        errors = [relative_error(_across(setting, scheme, cfl, smooth=True), fine) for cfl in courants]
+        fine = _pulse_after_crossing(setting, scheme if scheme == "local4" else "local4", 0.0125, smooth=True)
+        errors = [relative_error(_pulse_after_crossing(setting, scheme, cfl, smooth=True), fine) for cfl in courants]
         plot = partial(
             convergence_figure, sizes=1 / courants, errors={scheme: errors}, order=order, x_label="1 / Courant number"
         )
@@ -183,7 +185,9 @@ def orders(setting: Setting) -> list[Check]:
     return checks
 
 
-def _across(setting: Setting, scheme: str, cfl: float, *, smooth: bool = False) -> npt.NDArray[np.float64]:
+def _pulse_after_crossing(
+    setting: Setting, scheme: str, cfl: float, *, smooth: bool = False
+) -> npt.NDArray[np.float64]:
     """Return a modulated pulse after it has crossed from the slow into the fast part of a row."""
     n, wave, ratio = (256, 12.0, 1.5) if smooth else (240, 5.0, 1.8)
     x = np.arange(n, dtype=np.float64)

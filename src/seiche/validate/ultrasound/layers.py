@@ -60,28 +60,28 @@ class Plates:
         """Return k in rad/m."""
         return complex(2 * np.pi * self.frequency / material.sound_speed, -material.absorption * NEPER)
 
-    def normal_wave_number(self, material: TissueMaterial, along: npt.ArrayLike) -> Complexes:
-        """Return the component of k normal to the plates for components `along` them; evanescent waves decay."""
-        root = np.sqrt(self.wave_number(material) ** 2 - np.asarray(along, np.complex128) ** 2)
+    def normal_wave_number(self, material: TissueMaterial, tangential_wave_number: npt.ArrayLike) -> Complexes:
+        """Return the component of k normal to the plates from that along them; evanescent waves decay."""
+        root = np.sqrt(self.wave_number(material) ** 2 - np.asarray(tangential_wave_number, np.complex128) ** 2)
         return np.asarray(np.where(root.imag > 0, -root, root))
 
-    def transmission(self, along: npt.ArrayLike = 0.0) -> Complexes:
+    def transmission(self, tangential_wave_number: npt.ArrayLike = 0.0) -> Complexes:
         """Return the pressure at the back of the plates relative to that of the incident wave at their front."""
-        pressure, motion = self._at_the_front(along)
+        pressure, motion = self._at_the_front(tangential_wave_number)
         return np.asarray(2 / (pressure + motion))
 
-    def reflection(self, along: npt.ArrayLike = 0.0) -> Complexes:
+    def reflection(self, tangential_wave_number: npt.ArrayLike = 0.0) -> Complexes:
         """Return the reflected pressure relative to that of the incident wave, both at the front of the plates."""
-        pressure, motion = self._at_the_front(along)
+        pressure, motion = self._at_the_front(tangential_wave_number)
         return np.asarray((pressure - motion) / (pressure + motion))
 
-    def _at_the_front(self, along: npt.ArrayLike) -> tuple[Complexes, Complexes]:
+    def _at_the_front(self, tangential_wave_number: npt.ArrayLike) -> tuple[Complexes, Complexes]:
         """Return pressure, and velocity times the impedance of the first medium, at the front for 1 Pa at the back."""
         omega = 2 * np.pi * self.frequency
-        one = np.ones_like(np.asarray(along, np.complex128))
+        one = np.ones_like(np.asarray(tangential_wave_number, np.complex128))
         a, b, c, d = one, 0 * one, 0 * one, one
         for material, thick in self.layers:
-            k = self.normal_wave_number(material, along)
+            k = self.normal_wave_number(material, tangential_wave_number)
             z, cosine, sine = material.density * omega / k, np.cos(k * thick), 1j * np.sin(k * thick)
             a, b, c, d = (
                 a * cosine + b * sine / z,
@@ -89,7 +89,10 @@ class Plates:
                 c * cosine + d * sine / z,
                 c * sine * z + d * cosine,
             )
-        first, last = (one.density * omega / self.normal_wave_number(one, along) for one in (self.first, self.last))
+        first, last = (
+            one.density * omega / self.normal_wave_number(one, tangential_wave_number)
+            for one in (self.first, self.last)
+        )
         return a + b / last, first * (c + d / last)
 
 
@@ -139,8 +142,8 @@ class Transducer:
 
         nodes, weights = roots_legendre(600)
         if not np.isfinite(self.radius):
-            away = self.diameter / 4 * (nodes + 1)
-            return self.diameter / 4 * weights * 2 * np.pi * away, away, 0 * away
+            offsets = self.diameter / 4 * (nodes + 1)
+            return self.diameter / 4 * weights * 2 * np.pi * offsets, offsets, 0 * offsets
         half = float(np.arcsin(self.diameter / (2 * self.radius)))
         polar = half / 2 * (nodes + 1)
         areas = half / 2 * weights * 2 * np.pi * self.radius**2 * np.sin(polar)
@@ -168,21 +171,21 @@ def field_behind(plates: Plates, front: float, source: Transducer, x: Floats, r:
     angle, angle_weights = np.pi / 4 * (nodes + 1), np.pi / 4 * weights
     beyond, growth_weights = roots_legendre(1500)
     growth = 0.4 * (beyond + 1)
-    along = np.concatenate([k * np.sin(angle), k * np.cosh(growth)])
-    across = plates.normal_wave_number(plates.first, along)
+    tangential_wave_number = np.concatenate([k * np.sin(angle), k * np.cosh(growth)])
+    axial_wave_number = plates.normal_wave_number(plates.first, tangential_wave_number)
     # dk/k_normal of the substitutions k sin(angle) and k cosh(growth)
     measure = (
-        along
+        tangential_wave_number
         * np.concatenate([angle_weights, 1j * 0.4 * growth_weights])
         * k
         * np.concatenate([np.cos(angle), -1j * np.sinh(growth)])
     )
-    measure = measure / across
-    spectrum = np.zeros(len(along), complex)
-    for area, away, depth in zip(*source.rings(), strict=True):
-        spectrum += area * j0(along * away) * np.exp(-1j * across * (front - depth))
-    spectrum *= plates.transmission(along) * measure * k / (2 * np.pi)
-    behind = plates.normal_wave_number(plates.last, along)
+    measure = measure / axial_wave_number
+    spectrum = np.zeros(len(tangential_wave_number), complex)
+    for area, offsets, depth in zip(*source.rings(), strict=True):
+        spectrum += area * j0(tangential_wave_number * offsets) * np.exp(-1j * axial_wave_number * (front - depth))
+    spectrum *= plates.transmission(tangential_wave_number) * measure * k / (2 * np.pi)
+    behind = plates.normal_wave_number(plates.last, tangential_wave_number)
     depths = np.asarray(x, np.float64) - front - plates.thickness
     waves = spectrum * np.exp(-1j * np.outer(depths, behind))
-    return np.asarray(waves @ j0(np.outer(along, np.asarray(r, np.float64))))
+    return np.asarray(waves @ j0(np.outer(tangential_wave_number, np.asarray(r, np.float64))))

@@ -168,8 +168,8 @@ class ObliquePackets:
         """Return the exact values of `coefficients`."""
         grid = self.grid()
         _, _, behind, front = self.geometry(grid)
-        away = grid.positions("y")[behind] - front - self.plates.thickness
-        decay = np.exp(-1j * self.plates.normal_wave_number(self.plates.last, self.tangential_wave_numbers) * away)
+        distances = grid.positions("y")[behind] - front - self.plates.thickness
+        decay = np.exp(-1j * self.plates.normal_wave_number(self.plates.last, self.tangential_wave_numbers) * distances)
         return np.stack(
             [
                 self.plates.reflection(self.tangential_wave_numbers),

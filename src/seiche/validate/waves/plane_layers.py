@@ -49,8 +49,8 @@ def plane_fields(
     return np.array([-1j * omega * ux, -1j * omega * uy, *stress])
 
 
-def waves_of(medium: Solid, along: float, omega: float) -> list[LayerWave]:
-    """Return the waves of a medium with the x wave number `along`: upwards and downwards, p and, in solids, s.
+def waves_of(medium: Solid, tangential_wave_number: float, omega: float) -> list[LayerWave]:
+    """Return the waves of a medium with this x wave number: upwards and downwards, p and, in solids, s.
 
     Upward waves travel or decay along y. The displacement of a p wave is parallel to its wave vector; that of an s wave
     is rotated by 90 degrees.
@@ -60,12 +60,17 @@ def waves_of(medium: Solid, along: float, omega: float) -> list[LayerWave]:
         for kind, speed in (("p", medium.cp), ("s", medium.cs)):
             if speed == 0:
                 continue
-            root = complex(np.sqrt(complex((omega / speed) ** 2 - along**2)))
+            root = complex(np.sqrt(complex((omega / speed) ** 2 - tangential_wave_number**2)))
             number = root if upwards else -root
-            vector = along * speed / omega, number * speed / omega
+            vector = tangential_wave_number * speed / omega, number * speed / omega
             motion = vector if kind == "p" else (-vector[1], vector[0])
             waves.append(
-                LayerWave(kind, upwards, number, plane_fields(medium, (1j * along, 1j * number), omega, motion))
+                LayerWave(
+                    kind,
+                    upwards,
+                    number,
+                    plane_fields(medium, (1j * tangential_wave_number, 1j * number), omega, motion),
+                )
             )
     return waves
 
@@ -87,7 +92,9 @@ class PlaneLayers:
         """Return the height of the last interface; the first is y = 0."""
         return float(sum(self.thicknesses))
 
-    def coefficients(self, omega: float, along: float, incident: str = "p") -> dict[tuple[str, str], complex]:
+    def coefficients(
+        self, omega: float, tangential_wave_number: float, incident: str = "p"
+    ) -> dict[tuple[str, str], complex]:
         """Return displacements relative to that of the wave incident from below, all at the interfaces.
 
         Keys are ("reflected", "p") and so on; reflected waves are at y = 0 and transmitted ones at `top`. A fluid half
@@ -97,7 +104,7 @@ class PlaneLayers:
         columns: list[tuple[int, LayerWave]] = []
         incident_wave: LayerWave | None = None
         for number, medium in enumerate(self.media):
-            for wave in waves_of(medium, along, omega):
+            for wave in waves_of(medium, tangential_wave_number, omega):
                 outside = (number == 0 and wave.upwards) or (number == len(self.media) - 1 and not wave.upwards)
                 if not outside:
                     columns.append((number, wave))
@@ -133,14 +140,16 @@ class PlaneLayers:
         reference_edge = number - 1 if wave.upwards else number
         return complex(np.exp(1j * wave.number * (edges[edge] - edges[reference_edge])))
 
-    def flux(self, medium: int, kind: str, omega: float, along: float) -> float:
+    def flux(self, medium: int, kind: str, omega: float, tangential_wave_number: float) -> float:
         """Return the energy flux along y of a wave of unit displacement, divided by rho omega^2 / 2.
 
         Zero if it decays.
         """
         density, cp, cs = self.media[medium]
         speed = cp if kind == "p" else cs
-        return float(density * speed**2 / omega * np.sqrt(complex((omega / speed) ** 2 - along**2)).real)
+        return float(
+            density * speed**2 / omega * np.sqrt(complex((omega / speed) ** 2 - tangential_wave_number**2)).real
+        )
 
 
 def _conditions(below: Solid, above: Solid) -> list[tuple[int, tuple[int, ...]]]:

@@ -44,13 +44,13 @@ def stokes_velocity(
     density, cp, cs = medium
     r = float(np.linalg.norm(position))
     gamma = position / r
-    along, across = gamma * (gamma @ force), force - gamma * (gamma @ force)
+    longitudinal, transverse = gamma * (gamma @ force), force - gamma * (gamma @ force)
 
     def displacement(t: Floats) -> Floats:
         tau = np.linspace(r / cp, r / cs, 400)
         near = np.trapezoid(tau * pulse(t[:, None] - tau), tau, axis=1)[:, None]
-        far = along * pulse(t - r / cp)[:, None] / cp**2 + across * pulse(t - r / cs)[:, None] / cs**2
-        return np.asarray(((3 * along - force) * near / r**3 + far / r) / (4 * np.pi * density))
+        far = longitudinal * pulse(t - r / cp)[:, None] / cp**2 + transverse * pulse(t - r / cs)[:, None] / cs**2
+        return np.asarray(((3 * longitudinal - force) * near / r**3 + far / r) / (4 * np.pi * density))
 
     step = 1e-4
     return (displacement(times + step) - displacement(times - step)) / (2 * step)
@@ -102,7 +102,9 @@ def force(setting: Setting) -> list[Check]:
     computed = solver.samples()[..., :3]
     times: Floats = 2 * solver.dt * np.arange(1, len(computed) + 1, dtype=np.float64)
     source = np.array([0.1, -0.05, 0.15])
-    exact = np.stack([stokes_velocity(np.array(at) - source, strength, times, medium, pulse) for at in receivers], 1)
+    exact = np.stack(
+        [stokes_velocity(np.array(receiver) - source, strength, times, medium, pulse) for receiver in receivers], 1
+    )
     error = float((np.linalg.norm(computed - exact, axis=(0, 2)) / np.linalg.norm(exact, axis=(0, 2))).max())
     traces, exact_traces = (values.reshape(len(times), -1) for values in (computed, exact))
     plot = partial(draw_traces, times=times, computed=traces, exact=exact_traces, label="velocity")
