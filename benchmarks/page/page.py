@@ -42,11 +42,13 @@ result, run `seiche bench flow --json benchmarks/results/NAME.json` on an idle m
 - *B/update* is the number of bytes that the scheme must move per update, as derived in the
   [theory](../theory/flow.md#6-storage): populations read and written, adjacency or tables, relaxation rates.
 - GB/s is the product of both.
-- *Of copy* is this bandwidth relative to that of a plain copy of a large array (bytes read plus bytes written),
-  measured in the same process on the same cores or device. Because of caches it may exceed 100 %.
+- *Of copy* is this bandwidth relative to that of a copy of a large array (bytes read plus bytes written), measured in
+  the same process on the same cores or device. Because of caches it may exceed 100 %. On a CPU, *copy* is the fastest
+  of four ways to move data: an ordinary copy, a copy past the caches, an update in place, and a sum.
 
-Each rate is the best of three runs of the requested length. The copy is the best of five on the CPU and the median of
-seven on a GPU.
+Each rate is the best of three runs of the requested length, the copy the median of seven. Results on CPUs up to
+2026-11-26 are relative to an ordinary copy, which moves about half as much as the cores can: with today's yardstick
+their shares on the Xeon would be smaller by a factor of about 0.4.
 """
 
 

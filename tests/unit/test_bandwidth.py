@@ -112,3 +112,15 @@ def test_a_device_copies_at_a_believable_rate(device: str) -> None:
     size, seconds = open_backend(device).copy_times(lambda: None)
     assert size >= 1 << 20 and len(seconds) == COPIES and (seconds > 0).all()
     assert 1e8 < copy_bandwidth(open_backend(device), World.serial()) < 1e14
+
+
+def test_every_way_to_move_data_moves_all_of_it() -> None:
+    backend = CpuBackend(2)
+    source, target = backend.zeros(4096, np.float64), backend.zeros(4096, np.float64)
+    values = np.random.default_rng(1).random(4096)
+    expected = {0: values, 1: values, 2: 0.75 * np.ones(4096), 3: 0.25 + values, 4: 0.25 * np.ones(4096)}
+    for way, result in expected.items():
+        source[...], target[...] = values, 0.25
+        backend._library.seiche_move(target.ctypes.data, source.ctypes.data, 4096, way, 2)
+        np.testing.assert_array_equal(target, result)
+        np.testing.assert_array_equal(source, result if way == 4 else values)

@@ -11,9 +11,10 @@ from seiche.errors import BackendUnavailable
 
 
 def copy_bandwidth(backend: Backend, world: World) -> float:
-    """Return bytes per second, read plus written, of simultaneous plain copies on all ranks (collective).
+    """Return bytes per second, read plus written, of simultaneous copies on all ranks (collective).
 
-    Each round counts the bytes of all ranks and the time of the slowest; the result is the median over rounds.
+    Each round counts the bytes of all ranks and the time of the slowest; the result is the median over rounds. On a CPU
+    it is the fastest of several ways to move data (`CpuBackend.copy_times`).
 
     Raises:
         BackendUnavailable: the free memory of a rank is insufficient (on all ranks).

@@ -62,7 +62,7 @@ class Summary:
         item: kind of item that `sites` counts.
         steps: number of steps.
         seconds: wall seconds of the steps, output included.
-        copy_bandwidth: measured bandwidth of a plain copy, bytes per second; None if it was not measured.
+        copy_bandwidth: measured bandwidth of a copy, bytes per second; None if it was not measured.
         stages: rows of the stage table.
         invariants: conserved or bounded quantities (mass drift, largest Mach number ...), by name.
         flow_rates: volume flow in m^3/s into the fluid at the end, by iolet.
