@@ -239,7 +239,7 @@ def test_moments_are_chosen_for_their_collision_only():
 def test_a_recommended_layout_comes_with_its_reason():
     box = shapes.box((16, 16, 16))
     assert recommendation(box, "float32", "cpu") == (
-        "list-aa: on a CPU as fast as the other layouts, with a single copy of the populations"
+        "list-aa: on a CPU the fastest layout, with a single copy of the populations"
     )
     assert recommendation(box, "float32", "cuda") == (
         "tiles-8: shortest predicted time per site and step, in bytes copied in that time (tiles-8 155, tiles-4 164,"

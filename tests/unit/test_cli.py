@@ -115,7 +115,7 @@ def test_check_prints_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert re.search(r"tau +0\.7\b", out)
     assert "on 2 ranks" in out
-    assert "layout auto" in out and "list-aa: on a CPU as fast as the other layouts" in out
+    assert "layout auto" in out and "list-aa: on a CPU the fastest layout" in out
     assert "layout moments" not in out
     assert main(["check", str(path), "--set", "lattice.collision=regularised"]) == 0
     assert "layout moments" in capsys.readouterr().out

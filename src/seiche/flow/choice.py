@@ -169,7 +169,7 @@ def recommendation(
             obstacle = "tiles do not fit the periods or are too empty"
             reason = "its sweep is vectorised" if chosen == "tiles-8" else obstacle
             return f"{chosen}: the fastest layout on a CPU with cells, because {reason}"
-        return f"{chosen}: on a CPU as fast as the other layouts, with a single copy of the populations"
+        return f"{chosen}: on a CPU the fastest layout, with a single copy of the populations"
     times = {name: step_time(sites, name, storage, velocity_set) for name in candidates(device, model)}
     listed = ", ".join(f"{name} {time:.0f}" for name, time in times.items() if np.isfinite(time))
     text = f"{chosen}: shortest predicted time per site and step, in bytes copied in that time ({listed})"
@@ -182,7 +182,7 @@ def recommendation(
 def candidates(device: str, model: FlowModel | None) -> tuple[LayoutName, ...]:
     """Return the layouts among which "auto" selects on a device.
 
-    On a CPU this is the in-place list only: the other layouts are hardly faster, and it stores the populations once.
+    On a CPU this is the in-place list only: it is the fastest, and it stores the populations once.
     """
     if not parse_device(device).is_gpu:
         return ("list-aa",)

@@ -143,11 +143,10 @@ class Layout(ABC):
         """
         return None
 
-    @property
-    def addressing_bytes(self) -> int:
-        """Return the size of the tables that are read once per step, in bytes.
+    def addressing_bytes(self, phase: int) -> int:
+        """Return the size of the tables that a step of this phase reads and that its kernel does not count, in bytes.
 
-        The kernel does not count them per item.
+        Negative if the step does not read a table that the kernel counts.
         """
         return 0
 

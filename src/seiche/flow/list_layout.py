@@ -16,6 +16,7 @@ from seiche.backend import Array, Backend
 from seiche.domain.world import World
 from seiche.flow.layout import HaloMode, Layout, check_slots
 from seiche.flow.region import Region
+from seiche.flow.runs import RUN, runs_of
 from seiche.halo.plan import build_plan
 
 #: The distance between the arrays of two directions must not be a multiple of the page size, since this would cause
@@ -66,9 +67,15 @@ class ListLayout(Layout):
                     keys = upwind[from_peer].astype(np.int64) * Q + direction
                     requests.setdefault(int(peer), []).append((keys, slots[from_peer].astype(np.uint32)))
             adjacency[q - 1, self.item] = slots
-        self._adjacency_host = adjacency if in_place else None
         self._adjacency = backend.upload(adjacency)
-        self.arrays = [backend.zeros(copies, store) for _ in range(1 if in_place else 2)]
+        self._adjacency_host = (self._adjacency if backend.host_memory else adjacency) if in_place else None
+        self._runs: Array | None = None
+        self._pieces: Array | None = None
+        if in_place and backend.host_memory:
+            runs, pieces = runs_of(adjacency, count)
+            self._runs, self._pieces = backend.upload(runs), backend.upload(pieces)
+        # The sweep may read, without using them, up to RUN - 1 values after the last slot.
+        self.arrays = [backend.zeros(copies + RUN, store) for _ in range(1 if in_place else 2)]
         self.plan = build_plan(world, merged(requests), lambda keys: self._locate(region, keys))
 
     def _slot(self, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -83,11 +90,18 @@ class ListLayout(Layout):
         return ("list-aa-odd" if phase == 0 else "list-aa-even") if self.in_place else "list-ab"
 
     def members(self, phase: int) -> dict[str, Any]:
-        """Return the arrays, the adjacency table and the stride."""
+        """Return the arrays, the adjacency table, the stride and, for odd steps of AA, the tables of runs."""
         common = {"adjacency": self._adjacency, "stride": self.stride}
         if self.in_place:
-            return {"f": self.arrays[0], **common}
+            runs = {} if phase else {"runs": self._runs, "pieces": self._pieces}
+            return {"f": self.arrays[0], **common, **runs}
         return {"f_in": self.arrays[phase], "f_out": self.arrays[1 - phase], **common}
+
+    def addressing_bytes(self, phase: int) -> int:
+        """Return the size of the tables of runs, which an odd step of AA on a CPU reads instead of the adjacency."""
+        if self._runs is None or self._pieces is None or phase == 1:
+            return 0
+        return int(self._runs.nbytes + self._pieces.nbytes) - 4 * (self.velocity_set.Q - 1) * self.items
 
     def source(self, phase: int) -> Array:
         """Return the copy that contains the current state."""

@@ -147,7 +147,7 @@ class Steps:
         )
         members = {"relaxation": physics.relaxation_members, "force": physics.force_members}
         arguments = self._backend.pack(kernel, layout=layout.members(phase), **members)
-        addressing = layout.addressing_bytes / max(layout.items, 1)
+        addressing = layout.addressing_bytes(phase) / max(layout.items, 1)
 
         def sweep(name: str, begin: int, end: int, after: tuple[str, ...]) -> list[Stage]:
             if begin == end:

@@ -210,7 +210,6 @@ class TileLayout(Layout):
         tile = self._neighbours[self.item[rows] // self.volume, neighbour]
         return self._slot(q, tile * self.volume + self._lane(position)).astype(np.uint32)
 
-    @property
-    def addressing_bytes(self) -> int:
+    def addressing_bytes(self, phase: int) -> int:
         """Return the size of the tile table and the wall masks in bytes; they are read once per step."""
         return self._table_bytes

@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(Threads, Blocks) for_each(const Functor functo
 
 #else
 
-/// A functor with a constant `lanes` also has batch(first), which processes this number of items, stage by stage.
+/// A functor with a constant `lanes` also has batch(first), which processes this number of items, stage by stage. The
+/// first one is a multiple of `lanes`.
 template <class Functor>
 concept Batched = requires { Functor::lanes; };
 
@@ -97,11 +98,13 @@ void for_each(const void* arguments, Index begin, Index end, int threads) {
     }
   } else if constexpr (Batched<Functor>) {
     constexpr Index lanes = Functor::lanes;
-    const Index batches = begin + (end - begin) / lanes * lanes;
+    const Index aligned = (begin + lanes - 1) / lanes * lanes, first = aligned < end ? aligned : end;
+    const Index batches = first + (end - first) / lanes * lanes;
+    for (Index i = begin; i < first; ++i) functor(i);
 #pragma omp parallel num_threads(threads)
     {
 #pragma omp for schedule(static) nowait
-      for (Index i = begin; i < batches; i += lanes) functor.batch(i);
+      for (Index i = first; i < batches; i += lanes) functor.batch(i);
       stream_fence();
     }
     for (Index i = batches; i < end; ++i) functor(i);

@@ -5,6 +5,7 @@
 /// A layout defines where arriving populations of site i are read (`load`), where leaving ones are written (`store`),
 /// and the slot of the population that left along q (`leaving`).
 #pragma once
+#include "../warps.hpp"
 #include "lanes.hpp"
 
 namespace seiche {
@@ -55,6 +56,28 @@ struct ListAB : FluidSites {
   }
 };
 
+/// Consecutive slots of the sites of a run up to number `end`; the preceding piece ends where this one begins.
+struct Piece {
+  u32 slot, end;
+};
+
+/// Populations of 16 sites in place, for the CPU: along each direction consecutive values, in memory or as a copy. The
+/// population that leaves along q replaces the one that arrived along -q.
+template <class L, class S>
+struct RunInPlace {
+  static constexpr int sites = 16;
+  const u32* row;
+  S* at[L::Q];
+  alignas(64) S copy[L::Q][2 * sites];
+  /// Prefetches populations of the sites that follow soon in the list.
+  SEICHE_FN void prefetch() const {
+    constexpr int line = 64 / static_cast<int>(sizeof(S)), ahead = 8 * line;
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED {
+      for (int k = 0; k < sites; k += line) prefetch_line_soon(at[q] + ahead + k);
+    });
+  }
+};
+
 /// In place, even step (Bailey et al. 2009): reads the own slots and writes them with directions exchanged. Bytes: 38
 /// s.
 template <class L, class R, class S>
@@ -77,19 +100,20 @@ struct ListAAEven : FluidSites {
   SEICHE_FN S& leaving(Site i) const {
     return f[opposite(q) * stride + i];
   }
-  template <int lanes>
-  SEICHE_FN void load_lanes(Index i, Real (&g)[L::Q][lanes]) const {
-    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { copy_lanes<lanes>(f + q * stride + i, g[q]); });
+  using Run = RunInPlace<L, S>;
+  SEICHE_FN void open(Index i, Run& run) const {
+    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { run.at[q] = f + q * stride + i; });
+    run.prefetch();
   }
-  template <int lanes>
-  SEICHE_FN void store_lanes(Index i, const Real (&g)[L::Q][lanes]) const {
-    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { store_lanes_cached<lanes>(g[q], f + opposite(q) * stride + i); });
-  }
+  SEICHE_FN void close(const Run&) const {}
 };
 
 /// In place, odd step: reads (x - c_q, -q), writes (x + c_q, q). Both are the same set of slots, so sites never
 /// conflict.
 /// adjacency[q - 1][i]: slot of (x - c_q, -q), or of (x, q) if that site is not fluid. Bytes: 38 s + 72 per site.
+/// The batches of the CPU read a row of `runs` for 16 sites instead of the adjacency.
+/// runs[i/16][q]: the first of 16 consecutive slots along q, or the index of the first of several pieces if bit q of
+/// runs[i/16][0] is set.
 template <class L, class R, class S>
 struct ListAAOdd : FluidSites {
   using Lattice = L;
@@ -97,6 +121,8 @@ struct ListAAOdd : FluidSites {
   S* f;
   const u32* adjacency;
   Index stride;
+  const u32* runs;
+  const Piece* pieces;
   static constexpr int bytes = 2 * L::Q * sizeof(S) + 4 * (L::Q - 1);
   struct Site {
     Index i;
@@ -124,15 +150,39 @@ struct ListAAOdd : FluidSites {
       return f[s.slot[opposite(q)]];
     }
   }
-  template <int lanes>
-  SEICHE_FN void load_lanes(Index i, Real (&g)[L::Q][lanes]) const {
-    gather_sites<lanes>(f, adjacency, stride, i, g);
+  using Run = RunInPlace<L, S>;
+  SEICHE_FN void open(Index i, Run& run) const {
+    constexpr int n = Run::sites;
+    run.row = runs + i / n * L::Q;
+    run.at[0] = f + i;
+    static_for<1, L::Q>([&]<int q>() SEICHE_INLINED { run.at[q] = f + run.row[q]; });
+    run.prefetch();  // before the pieces, although it does not help the directions that have several
+    for_bits(run.row[0], [&](int q) SEICHE_INLINED {
+      const Piece* piece = pieces + run.row[q];
+      run.at[q] = run.copy[q];
+      // A whole vector is copied for each piece; the next piece overwrites the values beyond the end.
+      for (u32 lane = 0; lane < n; ++piece) {
+        const S* from = f + piece->slot;
+        S* to = run.copy[q] + lane;
+        for_lanes<n>([&](int k) SEICHE_INLINED { to[k] = from[k]; });
+        lane = piece->end;
+      }
+    });
   }
-  template <int lanes>
-  SEICHE_FN void store_lanes(Index i, const Real (&g)[L::Q][lanes]) const {
-    store_lanes_cached<lanes>(g[0], f + i);
-    static_for<1, L::Q>(
-        [&]<int q>() SEICHE_INLINED { scatter_lanes<lanes>(g[opposite(q)], f, adjacency + (q - 1) * stride + i); });
+  SEICHE_FN void close(const Run& run) const {
+    constexpr u32 n = Run::sites;
+    for_bits(run.row[0], [&](int q) SEICHE_INLINED {
+      const Piece* piece = pieces + run.row[q];
+      for (u32 lane = 0; lane < n; ++piece) {
+        const u32 end = piece->end;
+        S* to = f + (static_cast<Index>(piece->slot) - lane);
+        const S* from = run.copy[q];
+        for_lanes<n>([&](int k) SEICHE_INLINED {
+          if (static_cast<u32>(k) >= lane && static_cast<u32>(k) < end) to[k] = from[k];
+        });
+        lane = end;
+      }
+    });
   }
 };
 

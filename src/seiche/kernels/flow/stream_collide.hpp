@@ -63,9 +63,30 @@ struct StreamCollide {
     });
     layout.store_two(site, two);
   }
-  /// The same for a batch of items on the CPU: gather all, collide in one vector loop, store all.
+  /// The same for a batch of items on the CPU: in place by runs of sites, or gather all, collide in one vector loop,
+  /// store all.
   static constexpr int lanes = 64;
   SEICHE_FN void batch(Index first) const {
+    if constexpr (requires { typename Layout::Run; }) {
+      for (int k = 0; k < lanes; k += Layout::Run::sites) run_in_place(first + k);
+    } else {
+      gather_and_store(first);
+    }
+  }
+  SEICHE_FN void run_in_place(Index first) const {
+    using Lattice = typename Layout::Lattice;
+    using Run = typename Layout::Run;
+    Run run;
+    layout.open(first, run);
+    for_lanes<Run::sites>([&](int k) SEICHE_INLINED {
+      typename Layout::Real f[Lattice::Q];
+      static_for<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<typename Layout::Real>(run.at[q][k]); });
+      update(first + k, f);
+      static_for<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { encode(run.at[opposite(q)][k], f[q]); });
+    });
+    layout.close(run);
+  }
+  SEICHE_FN void gather_and_store(Index first) const {
     using Lattice = typename Layout::Lattice;
     using Real = typename Layout::Real;
     if (layout.template solid_lanes<lanes>(first)) return;

@@ -44,7 +44,7 @@ def layout_type(layout: str, real: Real, store: Store, velocity_set: str = "D3Q1
     if layout == "list-aa-even":
         return f"ListAAEven<{types}>", (("f", "ptr"), *adjacency)
     if layout == "list-aa-odd":
-        return f"ListAAOdd<{types}>", (("f", "ptr"), *adjacency)
+        return f"ListAAOdd<{types}>", (("f", "ptr"), *adjacency, *pointers("runs pieces"))
     tiles = pointers("f_in f_out table walls")
     if layout == "moments":
         return f"MomentTiles<{types},{MOMENT_EDGE}>", (*tiles, *pointers("link_rows link_masks link_values"))
