@@ -47,13 +47,13 @@ def test_the_unit_is_that_of_what_is_computed() -> None:
 def test_rate_is_that_of_the_last_seconds_and_of_the_whole_run_at_the_end() -> None:
     clock = Clock()
     with Progress(10_000, 1_000_000, stream=io.StringIO(), clock=clock, first=50) as progress:
-        assert progress.seconds_left is None
+        assert progress.remaining_seconds is None
         for second in range(1, 101):
             clock.now += 1.0
             progress.update(50 + min(second, 50) * 100 + max(0, second - 50) * 10)
         assert progress.rate == pytest.approx(10.0)
         assert progress.mlups == pytest.approx(10.0)
-        assert progress.seconds_left == pytest.approx((10_000 - 5550) / 10)
+        assert progress.remaining_seconds == pytest.approx((10_000 - 5550) / 10)
     assert progress.rate == pytest.approx(55.0)
 
 

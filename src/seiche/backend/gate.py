@@ -79,7 +79,7 @@ def run(specs: Iterable[KernelSpec], architectures: Sequence[str] = ARCHITECTURE
 
 
 def selected(patterns: Sequence[str]) -> list[KernelSpec]:
-    """Return the kernels whose type or header contains one of the words; all kernels without words."""
+    """Return the kernels whose type or header contains one of the `patterns`; all kernels if there are none."""
     return [
         spec
         for spec in all_kernels()

@@ -171,7 +171,7 @@ class FlowSolver(SolverBase):
         """Prepare immersed bodies for up to `steps` steps; return the number of steps of the next launch."""
         ready = self._prepare_immersion(steps) if self._prepare_immersion is not None else steps
         if self._walls.mass is not None:
-            ready = min(ready, self._walls.mass.steps_left(self.step))
+            ready = min(ready, self._walls.mass.remaining_steps(self.step))
         return self.graph_steps if self._can_replay(min(steps, ready)) else 1
 
     def _before_launch(self, steps: int) -> Hashable:

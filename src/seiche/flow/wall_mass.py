@@ -91,7 +91,7 @@ class WallMass:
         """Return the device sums (components,) of this rank; `row` is CREATED or CORRECTED."""
         return self._sums[row * self._count : (row + 1) * self._count]
 
-    def steps_left(self, step: int) -> int:
+    def remaining_steps(self, step: int) -> int:
         """Return the number of steps from `step` on to which the same correction applies."""
         return self.window - step % self.window
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checkpoints: states that any number of ranks can continue, bit for bit.
+"""Checkpoints: states that any number of ranks can continue with bitwise identical results.
 
 Layout of the file (little-endian; reasons in docs/decisions/0011-checkpoint-format.md):
 
@@ -80,7 +80,7 @@ def create_checkpoint_job(
     """Return the job that writes a checkpoint, for a `BackgroundWriter` (collective).
 
     Arguments and errors are those of `write_checkpoint`. The job's thread evaluates the arrays of `state`. At the end
-    `on_finish` is called with whether the checkpoint is complete. Only one job per path may be active.
+    `on_finish` is called; its argument states whether the checkpoint is complete. Only one job per path may be active.
     """
     with all_or_none(world):
         merged = _attributes_of(state, attributes)

@@ -76,7 +76,7 @@ class Progress:
         return self.rate * self.sites * 1e-6
 
     @property
-    def seconds_left(self) -> float | None:
+    def remaining_seconds(self) -> float | None:
         """Return the remaining seconds at the current rate, or None if it is unknown."""
         return (self.steps - self.step) / self.rate if self.rate > 0 else None
 
@@ -128,7 +128,7 @@ class Progress:
 
     def state(self) -> dict[str, str | float | None]:
         """Return the entries of the status page."""
-        remaining = self.seconds_left
+        remaining = self.remaining_seconds
         imbalance = None if self._imbalance is None else f"{self._imbalance - 1:.0%} above the mean".replace("%", " %")
         return {
             "share": (self.step - self._first) / max(1, self.steps - self._first),
@@ -142,7 +142,7 @@ class Progress:
 
     def status_text(self) -> str:
         """Return the text next to the bar."""
-        remaining = self.seconds_left
+        remaining = self.remaining_seconds
         text = "" if remaining is None or self.step >= self.steps else f"  {_duration(remaining)} to go"
         if self._imbalance is not None:
             text += f"  {100 * (self._imbalance - 1):.0f} % imbalance"

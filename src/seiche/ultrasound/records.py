@@ -172,7 +172,7 @@ class Recorder:
         if _rule(quantity) in _RULES:
             self._add_aggregate(name, quantity, array)
             return
-        ring_rows = max(1, min(_RING_BYTES // (self.sensors * self._state.real.itemsize), self._rows_left()))
+        ring_rows = max(1, min(_RING_BYTES // (self.sensors * self._state.real.itemsize), self._remaining_rows()))
         ring = self._state.backend.zeros((ring_rows, self.sensors), self._state.real)
         self._series[name] = _Series(name, ring, ring_rows)
         sensors = self._sensors
@@ -186,7 +186,7 @@ class Recorder:
         sensor = {"field": array, **members}
         self._work.append(self._state.bind(spec, items=self.sensors, sensor=sensor, series=ring, clock=clock, **layout))
 
-    def _rows_left(self) -> int:
+    def _remaining_rows(self) -> int:
         return self._state.problem.steps - self.request.first
 
     def _add_aggregate(self, name: str, quantity: str, array: Array) -> None:

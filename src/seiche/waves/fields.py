@@ -17,19 +17,19 @@ def host_fields(solver: Any, names: Sequence[str]) -> dict[str, npt.NDArray[Any]
     values = solver.values()
     for elements, total in _totals(solver):
         values[elements] = total
-    return _named(solver, values, names)
+    return _fields_by_name(solver, values, names)
 
 
 def device_fields(solver: Any, names: Sequence[str]) -> dict[str, Array]:
     """Return fields on the device, see `WaveSolver.device_fields`."""
-    fields, totals = _named(solver, solver.u, names), list(_totals(solver))
+    fields, totals = _fields_by_name(solver, solver.u, names), list(_totals(solver))
     for name, values in fields.items():
         if totals or (name == "pressure" and solver.medium != "acoustic"):
             fields[name] = solver.derived_field(name, values.shape, values.dtype)
             fields[name][...] = values
     for elements, total in totals:
         rows = solver.backend.upload(elements)
-        for name, values in _named(solver, total, names).items():
+        for name, values in _fields_by_name(solver, total, names).items():
             fields[name][rows] = solver.backend.upload(np.ascontiguousarray(values))
     return fields
 
@@ -43,7 +43,7 @@ def _totals(solver: Any) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[Any
         yield incident.elements, total
 
 
-def _named(solver: Any, values: Array, names: Sequence[str]) -> dict[str, Any]:
+def _fields_by_name(solver: Any, values: Array, names: Sequence[str]) -> dict[str, Any]:
     """Return fields of unknowns, (elements, unknowns, nodes), by name."""
     fields, column = dict[str, Any](), {name: k for k, name in enumerate(solver.unknowns)}
     dim, acoustic = solver.mesh.dim, solver.medium == "acoustic"

@@ -125,15 +125,15 @@ class MediaGradient:
         weights, neighbours = self._face_weights[face // 2], mesh.neighbours[:, face].astype(np.int64)
         child = mesh.child[:, face]
         large = neighbours[:, 1] >= 0
-        alike = np.nonzero(~self._outer[face] & ~large & (child < 0))[0]
-        yield _Sides(alike, neighbours[alike, 0], None, None, weights[alike])
+        conforming = np.nonzero(~self._outer[face] & ~large & (child < 0))[0]
+        yield _Sides(conforming, neighbours[conforming, 0], None, None, weights[conforming])
         for position in range(neighbours.shape[1] if operator.sides else 0):
             pair = operator.mortar_pair(position)
             small = np.nonzero(child == position)[0]
             yield _Sides(small, neighbours[small, 0], None, pair, weights[small])
             coarse = np.nonzero(large)[0]
-            elements_beyond = neighbours[coarse, position]
-            yield _Sides(coarse, elements_beyond, pair, None, weights[elements_beyond])
+            neighbour_elements = neighbours[coarse, position]
+            yield _Sides(coarse, neighbour_elements, pair, None, weights[neighbour_elements])
 
     def _add_face(self, dt: float, face: int, adjoint: Floats, state: Floats) -> None:
         """Add the derivative of a face's flux with respect to impedances: d/dZ of (Z b_v + b_t) d (eq. 23)."""
@@ -146,13 +146,13 @@ class MediaGradient:
         for velocity, stress, sign, kind in self._components(axis):
             z, normal = self._z[kind], outward * sign
             for sides in groups:
-                z_element, tangent = z[sides.element][:, None], z[sides.neighbour][:, None]
+                z_element, z_neighbour = z[sides.element][:, None], z[sides.neighbour][:, None]
                 v, t = sides.values(state, velocity, stress, nodes, normal)
                 bv, bt = sides.values(adjoint, velocity, stress, nodes, normal)
                 neighbour_v, neighbour_t = sides.values(state, velocity, stress, opposite, normal, of_neighbour=True)
                 # Without an impedance, as for tangential motion in a fluid, there is no flux (theory/waves, section 3).
-                inverse = np.divide(1.0, z_element + tangent, out=np.zeros_like(z_element), where=z_element > 0)
-                d = (tangent * (neighbour_v - v) + neighbour_t - t) * inverse
+                inverse = np.divide(1.0, z_element + z_neighbour, out=np.zeros_like(z_element), where=z_element > 0)
+                d = (z_neighbour * (neighbour_v - v) + neighbour_t - t) * inverse
                 product = z_element * bv + bt
                 element_slope = dt * sides.weights * (bv * d - product * d * inverse)
                 np.add.at(self.impedances[kind], sides.element, element_slope.sum(1))

@@ -43,8 +43,8 @@ class WaveCaseRun(CaseRun):
             self.solver.start_from(setup.start.state(self.solver.medium, self.solver.positions))
         output, solver = setup.case.output, self.solver
         moving = solver.step > 0 or setup.start is not None
-        first = solver.energy() if moving else 0.0
-        self.growth = EnergyGrowth(solver, solver.energy, _supply_of(setup, solver), first)
+        initial_energy = solver.energy() if moving else 0.0
+        self.growth = EnergyGrowth(solver, solver.energy, _supply_of(setup, solver), initial_energy)
         self.monitor = EnergyMonitor(solver, self.growth)
         self.outputs = [SnapshotFile(table, setup, solver, folder) for table in output.snapshots]
         self.outputs += [Seismograms(setup, solver, folder)] if solver.receivers is not None else []
