@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from seiche.case.loading import load as load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PARTS = (
     *("backend", "case", "cells", "couple", "domain", "errors", "flow", "halo", "io", "machine", "observe", "report"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mark of Seiche in its HDF5 files: the attribute `program` of the root group, such as "Seiche 0.1.0"."""
+"""The mark of Seiche in its HDF5 files: the attribute `program` of the root group, such as "Seiche 0.2.0"."""
 
 from __future__ import annotations
 
