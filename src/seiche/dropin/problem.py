@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Conversion of an input file of k-Wave to a problem of the k-space solver; axes are (z, y, x), with x last."""
+"""Conversion of an input file of k-Wave to a problem of the k-space solver.
+
+Axes are (z, y, x), with x last, as in the file. On an axisymmetric grid they are (x, y), so that the radius is last.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +22,10 @@ _MEAN_TOLERANCE = 3e-7
 
 def problem_of(data: KWaveInput, steps: int | None = None) -> Problem:
     """Return the problem of an input file, limited to `steps` steps; raise FormatError if it is invalid."""
-    axes = tuple(reversed(data.axes))
-    shape = data.shape[-len(axes) :]
+    axes = tuple(data.axes) if data.axisymmetric else tuple(reversed(data.axes))
 
     def on_grid(value: npt.NDArray[np.float32] | float) -> Field:
-        return value.reshape(shape) if isinstance(value, np.ndarray) else value
+        return in_solver(data, value) if isinstance(value, np.ndarray) else value
 
     medium, scalars = data.medium, data.scalars
     density = on_grid(medium["rho0"])
@@ -35,7 +39,7 @@ def problem_of(data: KWaveInput, steps: int | None = None) -> Problem:
     try:
         return Problem(
             axes=axes,
-            shape=shape,
+            shape=tuple(data.shape["zyx".index(axis)] for axis in axes),
             spacing=tuple(scalars[f"d{axis}"] for axis in axes),
             dt=scalars["dt"],
             steps=int(scalars["Nt"]) if steps is None else min(steps, int(scalars["Nt"])),
@@ -46,18 +50,40 @@ def problem_of(data: KWaveInput, steps: int | None = None) -> Problem:
             BonA=on_grid(medium["BonA"]) if scalars["nonlinear_flag"] else None,
             absorption=absorption,
             pml=tuple(Pml(int(scalars[f"pml_{axis}_size"]), scalars[f"pml_{axis}_alpha"]) for axis in axes),
-            initial_pressure=None if pressure is None else pressure.reshape(shape),
+            initial_pressure=None if pressure is None else in_solver(data, pressure),
             sources=tuple(_sources(data)),
+            outer_end="pressure-release" if data.axisymmetric else None,
         )
     except CaseError as error:
         raise data.fail("input", str(error)) from error
+
+
+def in_solver(data: KWaveInput, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return values over the grid of the file in the shape of the problem."""
+    grid = values.reshape(data.shape[-len(data.axes) :])
+    return np.ascontiguousarray(grid.T) if data.axisymmetric else grid
+
+
+def in_file(data: KWaveInput, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return values over the grid of the problem in the shape of the file, (Nz, Ny, Nx)."""
+    if data.axisymmetric:
+        values = np.ascontiguousarray(values.reshape(data.shape[:0:-1]).T)
+    return values.reshape(data.shape)
+
+
+def _points_in_solver(data: KWaveInput, points: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return indices of points of the file as those of the problem, in the same order."""
+    if not data.axisymmetric:
+        return points
+    _, radial, axial = data.shape
+    return points % axial * radial + points // axial
 
 
 def _sources(data: KWaveInput) -> list[MaskSource]:
     sources = []
     for name, source in data.sources.items():
         kind = "p" if name == "p" else "u"
-        points = data.source_points[kind]
+        points = _points_in_solver(data, data.source_points[kind])
         if name == "transducer":
             sources.append(
                 MaskSource("x", points, source.samples, _MODES[1], source.steps, delays=data.transducer_delays)
@@ -84,11 +110,11 @@ def _are_means(density: Field, staggered: tuple[Field, ...]) -> bool:
 def sensor_points(data: KWaveInput) -> npt.NDArray[np.int64]:
     """Return the indices of the sensor's points; those of cuboids in the order of the cuboids."""
     if data.sensor_points is not None:
-        return data.sensor_points
+        return _points_in_solver(data, data.sensor_points)
     assert data.sensor_corners is not None
     _, middle, last = data.shape
     indices = []
     for x1, y1, z1, x2, y2, z2 in data.sensor_corners:
         z, y, x = np.ix_(np.arange(z1, z2 + 1), np.arange(y1, y2 + 1), np.arange(x1, x2 + 1))
         indices.append(((z * middle + y) * last + x).reshape(-1))
-    return np.concatenate(indices)
+    return _points_in_solver(data, np.concatenate(indices))

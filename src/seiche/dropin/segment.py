@@ -21,7 +21,7 @@ from seiche.case.stop_signals import stop_signals
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.dropin.options import Options, check_distinct_files
-from seiche.dropin.problem import problem_of, sensor_points
+from seiche.dropin.problem import in_file, in_solver, problem_of, sensor_points
 from seiche.errors import CaseError
 from seiche.io.formats.kwave import KWaveInput, read_input
 from seiche.io.formats.kwave_output import (
@@ -137,7 +137,9 @@ class RunSegment:
         sensor_values = {name: values[sensors] for name, values in aggregates.items() if not name.endswith("_all")}
         rows = {
             "points": RowSet(
-                points, self._problem.points, {name: values.reshape(-1)[points] for name, values in grid_fields.items()}
+                points,
+                self._problem.points,
+                {name: in_solver(self._input, values).reshape(-1)[points] for name, values in grid_fields.items()},
             ),
             "sensors": RowSet(sensors, self.solver.recorder.sensors, sensor_values),
         }
@@ -189,14 +191,14 @@ class RunSegment:
         aggregates: Arrays = {}
         for name in self._aggregates:
             values = recorder.aggregate(name) if complete else recorder.raw_aggregate(name)
-            aggregates[name] = values.reshape(self._input.shape) if name.endswith("_all") else values
+            aggregates[name] = in_file(self._input, values) if name.endswith("_all") else values
         if complete:
             for quantity in options.final:
                 for name in ("p",) if quantity[0] == "p" else (f"u{axis}" for axis in self._input.axes):
-                    aggregates[f"{name}_final"] = solver.field(name).reshape(self._input.shape)
+                    aggregates[f"{name}_final"] = in_file(self._input, solver.field(name))
         fields: Arrays = {}
         if not complete and options.checkpoint_file is not None:
-            fields = {key: solver.field(name).reshape(self._input.shape) for name, key in self._dataset_names.items()}
+            fields = {key: in_file(self._input, solver.field(name)) for name, key in self._dataset_names.items()}
         machine = self._world.allgather(
             (
                 f"{platform.node()} ({solver.backend.describe()})",
@@ -252,7 +254,7 @@ class RunSegment:
     def description(self) -> list[str]:
         """Return lines that describe the problem and its decomposition (--verbose 2)."""
         problem, world = self._problem, self._world
-        extents = " x ".join(str(n) for n in reversed(problem.shape))
+        extents = " x ".join(str(n) for n in self._input.shape[::-1][: problem.dimensions])
         records = ", ".join([*self._options.quantities, *self._options.final])
         lines = [f"{extents} points, {problem.steps} steps of {problem.dt:g} s", f"records: {records}"]
         if world.size > 1:

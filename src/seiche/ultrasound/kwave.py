@@ -8,7 +8,9 @@ Only attributes of the objects are read; the package need not be installed.
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium
 from seiche.ultrasound.numbers import largest_prime_factor
+from seiche.ultrasound.radial import OuterEnd, continued_points
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.simulate import simulate
 from seiche.ultrasound.source import Source
@@ -85,23 +88,51 @@ def kspaceFirstOrder(  # noqa: N802 (name and arguments of k-wave-python)
     Raises:
         CaseError: an impossible value; names the attribute.
     """
-    if not (use_sg and use_kspace):
-        raise CaseError("use_sg, use_kspace: must be True; other schemes are not available")
-    if backend not in ("python", "cpp"):
-        raise CaseError(f"backend: {backend!r} is not 'python' or 'cpp'")
-    if save_only:
-        raise CaseError("save_only: must be False; use k-wave-python to write files for kspaceFirstOrder-OMP")
-    if device not in ("cpu", "gpu", "cuda"):
-        raise CaseError(f"device: {device!r} is not 'cpu', 'gpu' or 'cuda'")
-    for owner, names in _IGNORED.items():
-        for name in names:
-            if getattr({"medium": medium, "sensor": sensor}[owner], name, None) is not None:
-                warnings.warn(f"{owner}.{name} is ignored, as in k-wave-python", stacklevel=2)
-    grid = grid_of(kgrid)
-    dimensions = len(grid.shape)
-    automatic = isinstance(pml_size, str) and pml_size.lower() == "auto"
-    sizes = _auto_sizes(grid.shape) if automatic else _one_per_axis("pml_size", pml_size, dimensions)
-    alphas = _one_per_axis("pml_alpha", pml_alpha, dimensions)
+    options = {k: v for k, v in locals().items() if k not in ("kgrid", "medium", "source", "sensor")}
+    return _results(grid_of(kgrid), medium, source, sensor, options)
+
+
+def kspaceFirstOrderAS(  # noqa: N802 (name of k-Wave)
+    kgrid: Any, medium: Any, source: Any, sensor: Any = None, *, radial_symmetry: str = "WSWA", **options: Any
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the records of an axisymmetric simulation with objects of k-wave-python; no object is changed.
+
+    x is the axis of symmetry and y the distance from it, whose first point lies on the axis. Absorption has the
+    exponent 2, as in k-Wave; a warning is issued if the medium has another one.
+
+    Args:
+        kgrid: a kWaveGrid of two axes with its time set.
+        medium: a kWaveMedium.
+        source: a kSource.
+        sensor: a kSensor; by default the whole grid is recorded.
+        radial_symmetry: "WSWA" (the pressure is zero beyond the last point) or "WSWS" (the radial velocity is zero at
+            the last point); the suffix "-FFT" has no effect.
+        options: of `kspaceFirstOrder`; the scheme must be "exact".
+
+    Raises:
+        CaseError: an impossible value; names the attribute.
+    """
+    ends: dict[str, OuterEnd] = {"WSWA": "pressure-release", "WSWS": "rigid"}
+    name = str(radial_symmetry).removesuffix("-FFT")
+    if name not in ends:
+        raise CaseError(f"radial_symmetry: {radial_symmetry!r} is not WSWA, WSWS, WSWA-FFT or WSWS-FFT")
+    known = inspect.signature(kspaceFirstOrder).parameters
+    defaults = {key: value.default for key, value in known.items() if value.kind == value.KEYWORD_ONLY}
+    unknown = [key for key in options if key not in defaults]
+    if unknown:
+        raise CaseError(f"{unknown[0]}: is not an option of kspaceFirstOrder")
+    grid = replace(grid_of(kgrid), symmetry="axisymmetric", outer_end=ends[name])
+    return _results(grid, medium, source, sensor, defaults | options)
+
+
+def _results(grid: Grid, medium: Any, source: Any, sensor: Any, options: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
+    """Return the records on a grid, for the keyword arguments of `kspaceFirstOrder`."""
+    _check_options(options, medium, sensor)
+    dimensions, inside = len(grid.shape), options["pml_inside"]
+    size, device, number = options["pml_size"], options["device"], options["device_num"]
+    automatic = isinstance(size, str) and size.lower() == "auto"
+    sizes = _auto_sizes(grid) if automatic else _one_per_axis("pml_size", size, dimensions)
+    alphas = _one_per_axis("pml_alpha", options["pml_alpha"], dimensions)
     requested = _requested(sensor, grid)
     results = simulate(
         grid,
@@ -110,16 +141,34 @@ def kspaceFirstOrder(  # noqa: N802 (name and arguments of k-wave-python)
         sensor_of(sensor, grid, requested),
         pml_size=tuple(int(n) for n in sizes),
         pml_alpha=tuple(float(a) for a in alphas),
-        pml_inside=pml_inside,
-        smooth_p0=smooth_p0 and dimensions > 1,
-        scheme=scheme,
-        device="cpu" if device == "cpu" else ("cuda" if device_num is None else f"cuda:{device_num}"),
-        precision=_precision(dtype),
-        threads=num_threads,
+        pml_inside=inside,
+        smooth_p0=options["smooth_p0"] and dimensions > 1,
+        scheme=options["scheme"],
+        device="cpu" if device == "cpu" else ("cuda" if number is None else f"cuda:{number}"),
+        precision=_precision(options["dtype"]),
+        threads=options["num_threads"],
     )
-    layers = [int(n) if a and pml_inside else 0 for n, a in zip(sizes, alphas, strict=True)]
-    inside = tuple(slice(n, m - n) for n, m in zip(layers, grid.shape, strict=True))
-    return {name: _named(results, name, inside) for name in requested}
+    layers = [int(n) if a and inside else 0 for n, a in zip(sizes, alphas, strict=True)]
+    kept = tuple(
+        slice(0 if grid.is_radial(axis) else n, m - n) for axis, n, m in zip(grid.axes, layers, grid.shape, strict=True)
+    )
+    return {name: _named(results, name, kept) for name in requested}
+
+
+def _check_options(options: dict[str, Any], medium: Any, sensor: Any) -> None:
+    """Raise CaseError for options that Seiche does not have; issue warnings for ignored attributes."""
+    if not (options["use_sg"] and options["use_kspace"]):
+        raise CaseError("use_sg, use_kspace: must be True; other schemes are not available")
+    if options["backend"] not in ("python", "cpp"):
+        raise CaseError(f"backend: {options['backend']!r} is not 'python' or 'cpp'")
+    if options["save_only"]:
+        raise CaseError("save_only: must be False; use k-wave-python to write files for kspaceFirstOrder-OMP")
+    if options["device"] not in ("cpu", "gpu", "cuda"):
+        raise CaseError(f"device: {options['device']!r} is not 'cpu', 'gpu' or 'cuda'")
+    for owner, names in _IGNORED.items():
+        for name in names:
+            if getattr({"medium": medium, "sensor": sensor}[owner], name, None) is not None:
+                warnings.warn(f"{owner}.{name} is ignored, as in k-wave-python", stacklevel=4)
 
 
 def grid_of(kgrid: Any) -> Grid:
@@ -138,6 +187,14 @@ def medium_of(medium: Any, grid: Grid) -> Medium:
         alpha = None
     mode = getattr(medium, "alpha_mode", None)
     power = getattr(medium, "alpha_power", None)
+    if grid.symmetry is not None and alpha is not None:
+        if mode is not None:
+            raise CaseError(
+                f"medium.alpha_mode: {mode!r}; axisymmetric simulations of k-Wave have Stokes absorption only"
+            )
+        if power is not None and np.any(np.asarray(power) != 2):
+            warnings.warn("medium.alpha_power: axisymmetric simulations of k-Wave use the exponent 2", stacklevel=4)
+        power, mode = 2.0, "stokes"
     bona = _field("medium.BonA", getattr(medium, "BonA", None), grid.shape)
     density = _field("medium.density", getattr(medium, "density", None), grid.shape)
     reference = getattr(medium, "sound_speed_ref", None)
@@ -270,10 +327,15 @@ def _one_per_axis(name: str, value: Any, dimensions: int) -> tuple[float, ...]:
     return values + (values[-1],) * (dimensions - len(values))
 
 
-def _auto_sizes(shape: tuple[int, ...]) -> tuple[float, ...]:
-    """Return layers that minimise the largest prime factor of every extent."""
-    best = [min((largest_prime_factor(points + 2 * size), size) for size in _AUTO_SIZES) for points in shape]
-    return tuple(float(size) for _, size in best)
+def _auto_sizes(grid: Grid) -> tuple[float, ...]:
+    """Return layers that minimise the largest prime factor of every transform."""
+
+    def prime_of(axis: str, points: int, size: int) -> int:
+        radial = grid.is_radial(axis)
+        return largest_prime_factor(continued_points(points + size, grid.outer_end) if radial else points + 2 * size)
+
+    axes = zip(grid.axes, grid.shape, strict=True)
+    return tuple(float(min((prime_of(axis, points, n), n) for n in _AUTO_SIZES)[1]) for axis, points in axes)
 
 
 def _precision(dtype: Any) -> str:

@@ -56,6 +56,11 @@ class KWaveInput:
         """Return the names of the axes of the grid."""
         return "xyz" if self.shape[0] > 1 else "xy"
 
+    @property
+    def axisymmetric(self) -> bool:
+        """Return whether x is the axis of symmetry and y the distance from it."""
+        return bool(self.scalars.get("axisymmetric_flag", 0))
+
     def fail(self, location: str, reason: str) -> FormatError:
         """Return an error that names this file and a dataset."""
         return FormatError(self.path, location, reason)
@@ -230,6 +235,11 @@ def _read_grid(reader: DatasetReader, problem: KWaveInput) -> None:
     scalars = problem.scalars
     for axis, extent in zip("zyx", problem.shape, strict=True):
         scalars[f"N{axis}"] = extent
+    scalars["axisymmetric_flag"] = reader.integer("axisymmetric_flag", maximum=1, default=0)
+    if problem.axisymmetric and problem.shape[0] > 1:
+        raise FormatError(
+            reader.path, "axisymmetric_flag", f"1 on a grid with Nz = {problem.shape[0]}; expected Nz = 1"
+        )
     scalars["Nt"] = reader.integer("Nt", maximum=_MAX_EXTENT)
     if not scalars["Nt"]:
         raise FormatError(reader.path, "Nt", "0 time steps are too few")
@@ -238,15 +248,17 @@ def _read_grid(reader: DatasetReader, problem: KWaveInput) -> None:
     for axis in problem.axes:
         extent = problem.shape[2 - "xyz".index(axis)]
         size = scalars[f"pml_{axis}_size"] = reader.integer(f"pml_{axis}_size", maximum=_MAX_EXTENT)
-        if 2 * size > extent:
-            raise FormatError(reader.path, f"pml_{axis}_size", f"{size} is more than half of {extent} points")
+        ends = 1 if problem.axisymmetric and axis == "y" else 2
+        if ends * size > extent:
+            most = f"half of {extent}" if ends == 2 else f"the {extent}"
+            raise FormatError(reader.path, f"pml_{axis}_size", f"{size} is more than {most} points")
         alpha = scalars[f"pml_{axis}_alpha"] = reader.number(f"pml_{axis}_alpha")
         if alpha < 0:
             raise FormatError(reader.path, f"pml_{axis}_alpha", f"{alpha} is not >= 0")
     if len(problem.axes) == 2:
         scalars["pml_z_size"] = reader.integer("pml_z_size", maximum=_MAX_EXTENT, default=0)
         scalars["pml_z_alpha"] = reader.number("pml_z_alpha") if reader.has("pml_z_alpha") else 0.0
-    for name, maximum in (("nonuniform_grid_flag", 0), ("axisymmetric_flag", 0), ("elastic_flag", 0)):
+    for name, maximum in (("nonuniform_grid_flag", 0), ("elastic_flag", 0)):
         value = reader.integer(name, maximum=_MAX_EXTENT, default=0)
         if value > maximum:
             raise FormatError(reader.path, name, f"{value}: this kind of simulation is not supported")
@@ -254,6 +266,10 @@ def _read_grid(reader: DatasetReader, problem: KWaveInput) -> None:
             scalars[name] = value
     scalars["nonlinear_flag"] = reader.integer("nonlinear_flag", maximum=1)
     scalars["absorbing_flag"] = reader.integer("absorbing_flag", maximum=2)
+    if problem.axisymmetric and scalars["absorbing_flag"] == 1:
+        raise FormatError(
+            reader.path, "absorbing_flag", "1 on an axisymmetric grid; expected 0 or 2 (Stokes absorption)"
+        )
 
 
 def _read_medium(reader: DatasetReader, problem: KWaveInput) -> None:
@@ -294,6 +310,10 @@ def _read_sources(reader: DatasetReader, problem: KWaveInput) -> None:
                 if length:
                     width = count if per_point else 1
                     problem.sources[name] = _samples(reader, f"{name}_source_input", length, width)
+        if transducer and problem.axisymmetric:
+            raise FormatError(
+                reader.path, "transducer_source_flag", f"{transducer}: an axisymmetric grid has no transducer"
+            )
         if transducer:
             _read_transducer(reader, problem, transducer, count)
 
