@@ -54,6 +54,18 @@ def test_amplitudes_that_steepen_across_a_linear_medium_are_named(tmp_path: Path
     assert name not in estimates_of(nonlinear, tmp_path)
 
 
+def test_recorded_frequencies_that_no_source_emits_are_named(tmp_path: Path) -> None:
+    name = "amplitude of the sources at this frequency, relative to their largest"
+    long = BASIC.replace("steps = 60", "steps = 200")
+    assert estimates_of(long, tmp_path)[name].value == pytest.approx(1.0, abs=0.02)
+    other = long.replace('frequencies = ["500 kHz"]', 'frequencies = ["1 MHz"]')
+    found = estimates_of(other, tmp_path)[name]
+    assert found.value < 0.02
+    assert "record 500000 Hz" in str(found.warning)
+    nonlinear = other.replace('sound_speed = "1500 m/s"', 'sound_speed = "1500 m/s"\nBonA = 5.0')
+    assert name not in estimates_of(nonlinear, tmp_path)
+
+
 def test_the_extent_of_sources_and_the_place_of_sensors_are_in_points(tmp_path: Path) -> None:
     result = estimates_of(BASIC, tmp_path)
     assert result["extent"].value > 1

@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
-from seiche.case.ultrasound.setup import UltrasoundSetup
+from seiche.case.ultrasound.setup import UltrasoundSetup, signal_of
 from seiche.case.ultrasound.sources import BallSource, Signal
 from seiche.solver import Estimate
 from seiche.ultrasound.advice import estimates
@@ -23,6 +24,8 @@ ADVISED_STEEPENING = 0.2
 _NONLINEARITY = 3.5
 #: Minimum advised radius of an initial pressure, in points; smoothing removes the edges of smaller ones (eq. 18).
 ADVISED_RADIUS = 3.0
+#: Minimum advised amplitude of the sources at a recorded frequency, relative to their largest.
+ADVISED_SHARE = 0.1
 _BOUNDS = "theory/ultrasound.md#bounds-of-estimates"
 
 
@@ -32,7 +35,15 @@ def ultrasound_estimates(setup: UltrasoundSetup) -> list[Estimate]:
     frequencies = sorted({source.frequency for source in setup.case.source if isinstance(source, Signal)})
     at_frequencies: list[float | None] = [*frequencies] or [None]
     of_waves = [estimate for frequency in at_frequencies for estimate in estimates(problem, scheme, frequency)]
-    return [*of_waves, *_time(setup), *_layers(setup), *_sources(setup), *_steepening(setup), *_sensors(setup)]
+    return [
+        *of_waves,
+        *_time(setup),
+        *_layers(setup),
+        *_sources(setup),
+        *_steepening(setup),
+        *_sensors(setup),
+        *_recorded(setup),
+    ]
 
 
 def energy_estimate(setup: UltrasoundSetup, growth: float | None) -> Iterator[Estimate]:
@@ -120,6 +131,40 @@ def _steepening(setup: UltrasoundSetup) -> Iterator[Estimate]:
             remedy="set medium.BonA, with points for several harmonics, or use a smaller amplitude",
             source=_BOUNDS,
         )
+
+
+def _recorded(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    """Yield the spectrum of the sources at the recorded frequency that they contain least, relative to its maximum."""
+    tones = [table for table in setup.case.source if isinstance(table, Signal)]
+    shares = {
+        number: max(_spectral_share(signal_of(tone, setup.grid), frequency * setup.dt) for tone in tones)
+        for number, frequency in enumerate(setup.case.record.frequencies if tones else ())
+        if not any(_is_harmonic(frequency, tone.frequency) for tone in tones if setup.problem.BonA is not None)
+    }
+    if shares:
+        number = min(shares, key=shares.__getitem__)
+        yield Estimate(
+            name="amplitude of the sources at this frequency, relative to their largest",
+            value=shares[number],
+            where=f"record.frequencies[{number}]",
+            lower_bound=ADVISED_SHARE,
+            effect="the sources hardly emit it, so the amplitudes are those of transients",
+            remedy=f"record {max(tones, key=lambda tone: tone.amplitude).frequency:g} Hz",
+            source=_BOUNDS,
+        )
+
+
+def _is_harmonic(frequency: float, fundamental: float) -> bool:
+    """Return whether a frequency is a multiple of another one."""
+    return abs(frequency / fundamental - round(frequency / fundamental)) < 1e-6
+
+
+def _spectral_share(signal: npt.NDArray[np.float64], frequency: float) -> float:
+    """Return the spectrum of a signal at a frequency (cycles per sample), relative to its maximum (Hann window)."""
+    values = signal * np.hanning(len(signal))
+    maximum = float(np.abs(np.fft.rfft(values, 8 * len(values))).max())
+    value = abs(complex(np.sum(values * np.exp(-2j * np.pi * frequency * np.arange(len(values))))))
+    return value / maximum if maximum > 0 else 1.0
 
 
 def _sensors(setup: UltrasoundSetup) -> Iterator[Estimate]:
