@@ -30,6 +30,8 @@ EXCLUDED_KEYS = {
 }
 #: Rows of the table of stages that appear only if they took time.
 EXCLUDED_ROWS = {"other", "wait for output"}
+#: Estimates whose value depends on the number of comparisons of energies, for which a run takes 1 % of its time.
+EXCLUDED_ESTIMATES = {"growth of energy beyond the supply of sources", "relative growth of energy so far"}
 _PREAMBLE = struct.Struct("<8sIIQQ28x")
 
 
@@ -114,6 +116,8 @@ def of_json_file(path: Path) -> Table:
     if isinstance(content, dict) and str(content.get("schema", "")).startswith("seiche-summary"):
         rows = [row["name"] for row in content.pop("stages", [])]
         table["stages"] = [name for name in rows if name not in EXCLUDED_ROWS]
+        estimates = content.get("estimates") or []
+        content["estimates"] = [entry for entry in estimates if entry["name"] not in EXCLUDED_ESTIMATES]
         movement = content.get("movement") or {}
         table["movement.stages"] = [*movement.pop("stages", {})]
         table["movement.message_stages"] = movement.pop("message_stages", [])
