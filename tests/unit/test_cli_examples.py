@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from seiche.case.flow.geometry import build
 from seiche.case.flow.picture import picture_step
 from seiche.case.loading import load, prepare
 from seiche.cells.overlap import overlapping_pairs
+from seiche.cli import main
 from seiche.domain.shapes import tube
 from seiche.solver.estimate import warnings_of
 
@@ -133,4 +135,13 @@ def test_the_bifurcation_of_blood_is_a_case() -> None:
     vessel = build(case, EXAMPLES, "case.toml")
     assert [plane.role for plane in vessel.sites.iolets] == ["inlet", "outlet", "outlet"]
     assert [table.name for table in case.cells] == ["red", "platelet"]
-    assert len(vessel.sites) * 2.0**3 / 0.33**3 == pytest.approx(3.2e6, rel=0.15)
+    assert len(vessel.sites) * 2.0**3 / 0.4**3 == pytest.approx(2.1e6, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(EXAMPLES.glob("*/case*.toml")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_examples_follow_the_advice_of_the_check(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(path)]) == 0
+    advice = [line for line in capsys.readouterr().out.splitlines() if line.startswith("advice: ")]
+    assert [line for line in advice if re.search(r" is (above|below) ", line)] == []
