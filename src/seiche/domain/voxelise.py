@@ -72,16 +72,19 @@ def voxelise(
 ) -> tuple[SiteSet, VoxelReport]:
     """Return the fluid sites inside `surface` (metres) and a report of its defects.
 
-    `spacing` in metres. An iolet cuts the vessel within its radius (None: the whole cross-section around its center);
-    its normal points into the fluid. `origin` is the position of the site (0, 0, 0); without it, sites are at
+    `spacing` is in metres. An iolet cuts the vessel within its radius (None: the whole cross-section around its
+    center); its normal points into the fluid. `origin` is the position of the site (0, 0, 0); without it, sites are at
     (i + 1/2) spacing and the box is minimal.
 
     An inverted surface is reversed. Along `periodic` axes the surface repeats: it ends in two planes, by open rims or
     flat triangles, and its length must be a whole number of spacings.
 
-    Link fractions and wall normals are those of the triangles hit by the links. Raises CaseError for no site or too
-    many at this spacing, and for an `origin` inside the vessel's box. The same holds for an iolet without sites, an
-    iolet whose normal points out of the fluid, two iolets on one site, and a periodic length that does not fit.
+    Link fractions and wall normals are those of the triangles that the links intersect.
+
+    Raises:
+        CaseError: the spacing results in no site or too many, `origin` is inside the bounding box of the vessel, an
+            iolet has no sites or a normal that points out of the fluid, two iolets are at one site, or the length of a
+            periodic surface is not a whole number of spacings.
     """
     conflict_text, outward = _orientation_conflict_text(surface), surface.outward()
     try:

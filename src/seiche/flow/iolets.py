@@ -295,9 +295,9 @@ class _IoletLinks:
         kinds = region.sites.link_kind[region.boundary_rows][:, columns]
         iolet_indices = region.sites.link_iolet[region.boundary_rows][:, columns]
         through = (kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET)
-        touched = through.any(axis=1)
-        self.row = region.boundary_sites[touched]
-        flags, iolet_indices = through[touched], iolet_indices[touched]
+        has_iolet_link = through.any(axis=1)
+        self.row = region.boundary_sites[has_iolet_link]
+        flags, iolet_indices = through[has_iolet_link], iolet_indices[has_iolet_link]
         bits = np.arange(1, region.velocity_set.Q, dtype=np.uint32)
         self.mask = (flags.astype(np.uint32) << bits).sum(axis=1, dtype=np.uint32)
         self.iolet = (

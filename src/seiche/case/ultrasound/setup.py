@@ -213,13 +213,13 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
     emitters = []
     for source_indices in signals_of(case):
         tones = {number: cast(Signal, case.source[number]) for number in source_indices}
-        strongest = max(tone.amplitude for tone in tones.values())
+        max_amplitude = max(tone.amplitude for tone in tones.values())
         emitters.append(
             Emitter(
                 [shape_of(tone, grid, f"source[{number}]") for number, tone in tones.items()],
-                strongest * signal_of(tones[source_indices[0]], grid),
+                max_amplitude * signal_of(tones[source_indices[0]], grid),
                 delays=[tone.delay for tone in tones.values()],
-                apodisation=[tone.amplitude / strongest for tone in tones.values()],
+                apodisation=[tone.amplitude / max_amplitude for tone in tones.values()],
             )
         )
     return Source(p0=pressure, emitters=tuple(emitters))
@@ -280,9 +280,8 @@ def sensor_of(case: UltrasoundCase, grid: Grid, mask: npt.NDArray[np.bool_] | No
 def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:
     """Return the partition of the grid.
 
-    With `run.error`, the smallest overlap with a sufficiently small predicted error.
-
-    If there is no such overlap, "auto" becomes "global".
+    With `run.error`, the overlap is the smallest one with a sufficiently small predicted error. If there is none, the
+    basis "auto" becomes "global".
 
     Raises:
         CaseError: there is no such overlap, or no source has a frequency.
@@ -298,20 +297,20 @@ def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:
     frequencies = [source.frequency for source in setup.case.source if hasattr(source, "frequency")]
     if not frequencies:
         raise CaseError("run.error: no source has a frequency, which the prediction needs; use run.overlap")
-    smallest_error = np.inf
+    predicted_error = np.inf
     for width in WIDTHS:
         try:
             parts = local_parts(setup, ranks, run.split, width)
         except CaseError:
             break
-        smallest_error = error_of_ranks(problem, parts, max(frequencies))
-        if smallest_error <= run.error:
+        predicted_error = error_of_ranks(problem, parts, max(frequencies))
+        if predicted_error <= run.error:
             return Decomposition(basis, width, run.split, transport=run.transport)
     if basis == "auto" and run.split is None:
         return Decomposition("global", transport=run.transport)
     raise CaseError(
         f"run.error: {run.error:g} cannot be reached with {ranks} ranks; the error of the widest overlap is"
-        f' {smallest_error:.1e}; use run.basis = "global"'
+        f' {predicted_error:.1e}; use run.basis = "global"'
     )
 
 

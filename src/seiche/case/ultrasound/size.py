@@ -197,9 +197,9 @@ def _sources(case: UltrasoundCase, grid: Grid, speed: float) -> tuple[tuple[Mask
         shapes = [shape_of(tone, grid, f"source[{number}]") for number, tone in tones.items()]
         name = f"source.emitters[{emitter}]"
         count = sum(points_of(shape, grid, name) for shape in shapes)
-        strongest = max(tone.amplitude for tone in tones.values())
+        max_amplitude = max(tone.amplitude for tone in tones.values())
         scale = 2 * grid.dt / (len(grid.shape) * speed * min(grid.spacings))
-        samples = scale * strongest * signal_of(tones[source_indices[0]], grid)
+        samples = scale * max_amplitude * signal_of(tones[source_indices[0]], grid)
         points = np.broadcast_to(np.zeros(1, np.int64), (count,))
         if np.ptp([tone.delay for tone in tones.values()]) > 0:
             max_delay = max(tone.delay for tone in tones.values()) / grid.dt

@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 #: Depth of the guided layer behind an inlet, in radii of the largest cell.
-_GUIDED = 3.0
+_GUIDED_DEPTH = 3.0
 #: Depths, in radii of the largest cell, at which overdue cells are inserted: behind the guided layer, and also inside
 #: it if more than `_CROWDED` cells are overdue.
 _DEPTHS, _SHALLOW_DEPTHS, _CROWDED = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0), (0.0, 0.5, 1.0, 1.5, 2.0, 2.5), 3
@@ -98,7 +98,7 @@ def _initial_flow(iolet: Iolet, steps: float) -> float:
 
 
 @contextmanager
-def _named(inlet: str) -> Iterator[None]:
+def _naming_inlet(inlet: str) -> Iterator[None]:
     """Mention the inlet in errors of its reservoir."""
     try:
         yield
@@ -120,7 +120,7 @@ class Openings:
         self._cells, self._walls, self.hematocrit = cells, vessel.walls, vessel.hematocrit
         self._sites, self._margins = sites, vessel.margins
         self._planes = {plane.name: plane for plane in sites.iolets}
-        self._numbers = {plane.name: number for number, plane in enumerate(sites.iolets)}
+        self._iolet_indices = {plane.name: number for number, plane in enumerate(sites.iolets)}
         self.tubes: dict[str, InletReservoir] = {}
         #: Number of cells of each type to be inserted at any free position, by inlet.
         self._overdue = {plane.name: np.zeros(len(cells.types), np.int64) for plane in vessel.inlets}
@@ -145,17 +145,17 @@ class Openings:
         self._guided: dict[str, dict[int, tuple[int, int, float]]] = {name: {} for name in self.tubes}
         #: Hematocrit of the vessel away from the openings.
         self.inside: float | None = None
-        self._inner = self._away(sites.coords.astype(np.float64)).sum()
+        self._away_count = self._is_away(sites.coords.astype(np.float64)).sum()
 
     def initial_cells(self, packed: list[Population]) -> list[Population]:
         """Develop the flow in the reservoirs; return the initial cells of the vessel, with new identifiers."""
         for name, tube in self.tubes.items():
-            with _named(name):
+            with _naming_inlet(name):
                 tube.develop()
         present, radius = _Cells([cells.vertices for cells in packed], []), self._cells.cell_radius()
 
         def reaching_inlet(kind: int, height: float) -> Mask:
-            masks = [self._reaching(name, present, kind, height) for name in self.tubes]
+            masks = [self._has_vertex_within(name, present, kind, height) for name in self.tubes]
             return np.asarray(np.logical_or.reduce(masks))
 
         retained, from_reservoirs = initial_cells(
@@ -165,7 +165,7 @@ class Openings:
             reaching_inlet,
             clear_depths=self._free,
             entry_height=self._margins.entry,
-            guided_depth=_GUIDED * radius,
+            guided_depth=_GUIDED_DEPTH * radius,
             radius=radius,
         )
         by_kind = [[cell for cell in from_reservoirs if cell.kind == kind] for kind in range(len(packed))]
@@ -176,41 +176,41 @@ class Openings:
         assign_ids(populations)
         for population, cells in zip(populations, by_kind, strict=True):
             for cell_id, cell in zip(population.ids[len(population.ids) - len(cells) :].tolist(), cells, strict=True):
-                if cell.past_seam < _GUIDED * radius:
+                if cell.past_seam < _GUIDED_DEPTH * radius:
                     self.register(cell, cell_id)
         self.inside = self.measure([population.vertices for population in populations])
         return populations
 
-    def _near(self, name: str, points: Floats, height: float) -> Mask:
+    def _is_near(self, name: str, points: Floats, height: float) -> Mask:
         """Return flags of the points (..., 3) that are less than `height` behind an opening."""
         return np.asarray(heights(self._sites, self._planes[name], points) < height)
 
-    def _reaching(self, name: str, present: _Cells, kind: int, height: float) -> Mask:
+    def _has_vertex_within(self, name: str, present: _Cells, kind: int, height: float) -> Mask:
         """Return flags of the cells of a type that have a vertex less than `height` behind an opening."""
         plane, sites, (low, high) = self._planes[name], self._sites, present.boxes[kind]
         center = (np.asarray(plane.center) - np.asarray(sites.origin)) / sites.spacing
         # A cell is not closer to the opening than its bounding box.
         min_height = (0.5 * (low + high) - center) @ plane.normal - 0.5 * np.linalg.norm(high - low, axis=1)
         reaches = min_height < height
-        reaches[reaches] = self._near(name, present.vertices[kind][reaches], height).any(axis=1)
+        reaches[reaches] = self._is_near(name, present.vertices[kind][reaches], height).any(axis=1)
         return np.asarray(reaches)
 
-    def _away(self, points: Floats) -> Mask:
+    def _is_away(self, points: Floats) -> Mask:
         """Return flags of points (n, 3) that are farther from all openings than the extent of a cell at an opening."""
         max_radius, margins = self._cells.cell_radius(), self._margins
         is_away = np.ones(len(points), bool)
         for name in self._planes:
-            is_away &= ~self._near(
+            is_away &= ~self._is_near(
                 name, points, (margins.entry if name in self.tubes else margins.outlet_exit) + max_radius
             )
         return is_away
 
     def measure(self, vertices: list[Floats]) -> float | None:
         """Return the hematocrit away from the openings, by the centers of cells; None if the vessel is too short."""
-        if not self._inner:
+        if not self._away_count:
             return None
-        counts = np.array([int(self._away(cell_vertices.mean(axis=1)).sum()) for cell_vertices in vertices])
-        return float(counts @ self._cells.volumes()) / float(self._inner)
+        counts = np.array([int(self._is_away(cell_vertices.mean(axis=1)).sum()) for cell_vertices in vertices])
+        return float(counts @ self._cells.volumes()) / float(self._away_count)
 
     def advance(self, flows: Floats) -> None:
         """Advance the reservoirs by the inflow since the last call.
@@ -222,10 +222,10 @@ class Openings:
         volumes, self._flows = 0.5 * (previous_flows + flows) * self._interval, flows
         self._decrease = np.maximum(previous_flows - flows, 0.0)
         for name, flux in self.fluxes.items():
-            flux.blood += float(volumes[self._numbers[name]])
+            flux.blood += float(volumes[self._iolet_indices[name]])
         for name, tube in self.tubes.items():
-            with _named(name):
-                tube.advance(float(volumes[self._numbers[name]]) / tube.prism.area, self._interval)
+            with _naming_inlet(name):
+                tube.advance(float(volumes[self._iolet_indices[name]]) / tube.prism.area, self._interval)
 
     def exchange(
         self, vertices: list[Floats], ids: list[npt.NDArray[np.int64]], max_speed: float = 0.0
@@ -246,7 +246,7 @@ class Openings:
         for name in self._planes:
             limit = self._inlet_exit(name) if name in self.tubes else removal_depth
             for kind, keep in enumerate(exchange.keep):
-                leaving = self._reaching(name, present, kind, limit) & keep
+                leaving = self._has_vertex_within(name, present, kind, limit) & keep
                 if count := int(leaving.sum()):
                     exchange.keep[kind] &= ~leaving
                     exchange.removed[name] = exchange.removed.get(name, 0) + count
@@ -263,7 +263,7 @@ class Openings:
                 if not cell.waits and overdue[cell.kind] <= 0:
                     continue
                 positions = self._trial_positions(cell, tube)
-                placed = next(
+                accepted = next(
                     (
                         candidate
                         for candidate in positions
@@ -271,11 +271,11 @@ class Openings:
                     ),
                     None,
                 )
-                if placed is not None:
-                    exchange.entering.append(placed)
+                if accepted is not None:
+                    exchange.entering.append(accepted)
                     exchange.entered[name] = exchange.entered.get(name, 0) + 1
                     self.fluxes[name].cells += float(volumes[cell.kind])
-                    space.add(placed.kind, placed.vertices, placed.group)
+                    space.add(accepted.kind, accepted.vertices, accepted.group)
                     tube.mark_entered(cell)
                     overdue[cell.kind] -= not cell.waits
                 elif cell.past_seam > self._max_wait:
@@ -289,7 +289,7 @@ class Openings:
         The flow is assumed to change by at most as much as since the last exchange.
         """
         assert self._flows is not None
-        number, area = self._numbers[name], self.tubes[name].prism.area
+        number, area = self._iolet_indices[name], self.tubes[name].prism.area
         outflow = max(float(self._decrease[number] - self._flows[number]), 0.0)
         return self._margins.inlet_exit + self._interval * PARABOLA * outflow / area
 
@@ -299,7 +299,7 @@ class Openings:
         rows: dict[int, tuple[int, int]] = {}
         guided, height = self._guided[name], self._margins.entry + (max(_DEPTHS) + 3.0) * radius
         for kind, (vertices, ids, keep) in enumerate(zip(present.vertices, present.ids, exchange.keep, strict=True)):
-            for row in np.flatnonzero(self._reaching(name, present, kind, height) & keep).tolist():
+            for row in np.flatnonzero(self._has_vertex_within(name, present, kind, height) & keep).tolist():
                 if int(ids[row]) in guided:
                     rows[int(ids[row])] = kind, row
                 else:  # the cell may be guided behind another inlet
@@ -309,7 +309,7 @@ class Openings:
             space.add(cell.kind, cell.vertices)
         guided_vertices = {key: present.vertices[kind][row] for key, (kind, row) in rows.items()}
         images = dict(zip(rows, tube.images([guided[key] for key in rows], self._margins.entry), strict=True))
-        images = still_guided(guided_vertices, images, _GUIDED * radius, radius)
+        images = still_guided(guided_vertices, images, _GUIDED_DEPTH * radius, radius)
         self._guided[name] = {key: guided[key] for key in images}
         for key, (kind, _) in rows.items():
             if key not in images:
@@ -341,7 +341,7 @@ class Openings:
 
     def is_outflow(self, name: str) -> bool:
         """Return whether the last flow through an opening was outwards or zero."""
-        return self._flows is not None and bool(self._flows[self._numbers[name]] <= 0)
+        return self._flows is not None and bool(self._flows[self._iolet_indices[name]] <= 0)
 
     def waiting(self) -> dict[str, int]:
         """Return the number of cells that are waiting or overdue at each inlet."""
