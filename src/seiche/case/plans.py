@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Planned runs of a case on any number of ranks, with solvers on devices that only record operations."""
+"""Planned runs of a case on any number of ranks, with solvers on mock devices that only record operations."""
 
 from __future__ import annotations
 

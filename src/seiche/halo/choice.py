@@ -16,7 +16,7 @@ from seiche.errors import TransportError
 
 _log = logging.getLogger("seiche.halo")
 _T = TypeVar("_T")
-_Ints: TypeAlias = Sequence[int]
+_Integers: TypeAlias = Sequence[int]
 
 #: Tolerance of predictions: transports predicted below this factor times the best measured duration are timed, too.
 TOLERANCE_FACTOR = 1.5
@@ -55,7 +55,7 @@ class Predictor(Protocol):
     """Predicts the seconds of one exchange for each transport that is available on all ranks."""
 
     def __call__(
-        self, backend: Backend, world: World, peers: _Ints, sent: _Ints, received: _Ints, *, graphs: bool
+        self, backend: Backend, world: World, peers: _Integers, sent: _Integers, received: _Integers, *, graphs: bool
     ) -> dict[str, float]:
         """Return the seconds of the slowest rank by transport; empty if no prediction is possible (collective).
 
@@ -70,7 +70,7 @@ class Predictor(Protocol):
 
 
 def drifted(expected: float, measured: float, factor: float = TOLERANCE_FACTOR) -> bool:
-    """Return whether a duration differs from the expected one by more than `factor`, up or down."""
+    """Return whether a duration differs from the expected one by more than `factor`, in either direction."""
     return not expected / factor <= measured <= expected * factor
 
 

@@ -33,7 +33,7 @@ HDF5_ERRORS = (
 _MAX_COMPRESSION_RATIO = 1100
 #: Maximum bytes of memory for the headers, links and attributes of an HDF5 file.
 _MAX_STRUCTURE_BYTES = 1 << 30
-#: Files up to this size have their global heaps checked, bytes.
+#: Maximum size, in bytes, of files whose global heaps are checked.
 _MAX_CHECKED_BYTES = 1 << 28
 
 

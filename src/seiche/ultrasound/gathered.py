@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of several ranks, each in its part of the grid, combined."""
+"""Collection of the records of several ranks, each of which records in its part of the grid."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class GatheredRows:
 
     Args:
         world: the ranks (the constructor is collective).
-        chosen: numbers of the sensors of this rank, (n,).
+        sensor_indices: sensors of this rank, (n,).
         sensors: number of all sensors.
-        sink: receives whole rows on rank 0.
+        sink: receives complete rows on rank 0.
     """
 
-    def __init__(self, world: World, chosen: npt.NDArray[np.int64], sensors: int, sink: Sink) -> None:
+    def __init__(self, world: World, sensor_indices: npt.NDArray[np.int64], sensors: int, sink: Sink) -> None:
         self._world, self._sensors, self._sink = world, sensors, sink
-        self._owners = world.allgather(chosen)
+        self._owners = world.allgather(sensor_indices)
         self._blocks: dict[str, list[tuple[int, npt.NDArray[Any]]]] = {}
 
     def __call__(self, name: str, row: int, values: npt.NDArray[Any]) -> None:
@@ -46,12 +46,14 @@ class GatheredRows:
         gathered = self._world.gather(local_rows)
         for name in dict.fromkeys(name for rank in gathered or () for name in rank):
             blocks_of_ranks = [
-                (chosen, *rank[name]) for chosen, rank in zip(self._owners, gathered or (), strict=True) if name in rank
+                (sensor_indices, *rank[name])
+                for sensor_indices, rank in zip(self._owners, gathered or (), strict=True)
+                if name in rank
             ]
             row, first = blocks_of_ranks[0][1], blocks_of_ranks[0][2]
             all_sensors = np.zeros((len(first), self._sensors), first.dtype)
-            for chosen, _, values in blocks_of_ranks:
-                all_sensors[:, chosen] = values
+            for sensor_indices, _, values in blocks_of_ranks:
+                all_sensors[:, sensor_indices] = values
             self._sink(name, row, all_sensors)
 
 
@@ -61,11 +63,11 @@ class Records:
     Attributes:
         sensors: number of sensors of all ranks.
         local: records of this rank.
-        keys: numbers of the sensors that this rank records, (n,).
+        keys: indices of the sensors that this rank records, (n,).
     """
 
     def __init__(self, partition: Partition, state: DeviceState, request: Request) -> None:
-        """Bind the records of this rank (collective); raise CaseError for an impossible request."""
+        """Bind the records of this rank (collective); raise CaseError for an invalid request."""
         self._partition, self._request, self.sensors = partition, request, request.sensors
         self._rows: GatheredRows | None = None
         self.keys = np.arange(self.sensors)

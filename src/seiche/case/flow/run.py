@@ -166,7 +166,7 @@ class FlowCaseRun(CaseRun):
         - Vectors (n, 3): velocity (m/s), wall_shear_stress and traction (Pa, zero off the wall).
         - The tensor (n, 6): stress (Pa), in the order xx, yy, zz, xy, xz, yz.
         """
-        return si_fields(self.solver, self.setup.units, self._known(names))
+        return si_fields(self.solver, self.setup.units, self._checked_names(names))
 
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
         """Return fields (x, y, z[, component]) that are NaN outside the fluid, and the records of the monitor."""
@@ -176,7 +176,7 @@ class FlowCaseRun(CaseRun):
         gathered = {name: dense(sites.shape, owned, values, world) for name, values in fields.items()}
         return labelled_flow(sites, gathered, self.monitor.record)
 
-    def _known(self, names: Sequence[str]) -> Sequence[str]:
+    def _checked_names(self, names: Sequence[str]) -> Sequence[str]:
         """Return `names`, or the default names if there are none; KeyError for an unknown name."""
         for name in names:
             if name not in FIELDS:
@@ -185,7 +185,7 @@ class FlowCaseRun(CaseRun):
 
     def device_fields(self, names: Sequence[str]) -> dict[str, Array]:
         """Return the same fields as `fields`, in device arrays that the next call overwrites."""
-        fields, names = dict[str, Array](), self._known(names)
+        fields, names = dict[str, Array](), self._checked_names(names)
         lattice = self.solver.device_fields(lattice_names(names))
         for name in names:
             values = to_si(lattice, self.setup.units, [name])[name]
@@ -229,14 +229,18 @@ class FlowCaseRun(CaseRun):
         """Return the largest Mach number of the run and, without openings, the drift of mass."""
         record = self.monitor.record
         drift = mass_estimate(self.setup, record.masses, self.solver.step)
-        passed = velocity_ratio_estimate(self.setup, record.largest_mach)
-        return [mach_estimate("largest Mach number so far", record.largest_mach, self.setup.dt), *passed, *drift]
+        velocity_ratio = velocity_ratio_estimate(self.setup, record.largest_mach)
+        return [
+            mach_estimate("largest Mach number so far", record.largest_mach, self.setup.dt),
+            *velocity_ratio,
+            *drift,
+        ]
 
     def drift(self) -> str:
         """Return the relative drift of mass without openings."""
         masses = self.monitor.record.masses
-        known = len(masses) > 1 and not self.setup.case.iolet
-        return f"mass {masses[-1] / masses[0] - 1.0:+.1e}" if known else ""
+        is_closed = len(masses) > 1 and not self.setup.case.iolet
+        return f"mass {masses[-1] / masses[0] - 1.0:+.1e}" if is_closed else ""
 
     def more_details(self) -> dict[str, Any]:
         """Return additional entries of the summary."""

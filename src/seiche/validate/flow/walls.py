@@ -267,7 +267,7 @@ def pressure_tubes(setting: Setting) -> list[Check]:
 def in_moments(setting: Setting) -> list[Check]:
     """Check the same walls and pressures in moment storage: second order, and a linear profile between plates."""
     tile, radii = MOMENT_EDGE, (4.3, 6.2, 8.7) if setting.quick else (4.3, 6.2, 8.7, 12.4, 17.6)
-    random, errors = np.random.default_rng(2), dict[str, list[float]](direction=[], tilted=[], turning=[])
+    random, errors = np.random.default_rng(2), dict[str, list[float]](along=[], tilted=[], turning=[])
     for radius in radii:
         samples = []
         for y, z in random.uniform(0, 1, (2 if setting.quick else 4, 2)):

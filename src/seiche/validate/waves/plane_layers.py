@@ -44,8 +44,8 @@ def plane_fields(
     """Return v_x, v_y, S_xx, S_yy, S_xy for a displacement times exp(slopes . (x, y) - i omega t)."""
     (dx, dy), (ux, uy) = slopes, displacement
     mu = medium.density * medium.cs**2
-    spread = (medium.density * medium.cp**2 - 2 * mu) * (dx * ux + dy * uy)
-    stress = [spread + 2 * mu * dx * ux, spread + 2 * mu * dy * uy, mu * (dy * ux + dx * uy)]
+    dilatational = (medium.density * medium.cp**2 - 2 * mu) * (dx * ux + dy * uy)
+    stress = [dilatational + 2 * mu * dx * ux, dilatational + 2 * mu * dy * uy, mu * (dy * ux + dx * uy)]
     return np.array([-1j * omega * ux, -1j * omega * uy, *stress])
 
 
@@ -135,16 +135,13 @@ class PlaneLayers:
     def _at(edge: int, number: int, wave: LayerWave, edges: npt.NDArray[np.float64]) -> complex:
         """Return a wave at an edge.
 
-        Upward waves have unit value at the lower edge of their medium, others at the upper.
+        Upward waves have unit amplitude at the lower edge of their medium, downward waves at the upper.
         """
         reference_edge = number - 1 if wave.upwards else number
         return complex(np.exp(1j * wave.number * (edges[edge] - edges[reference_edge])))
 
     def flux(self, medium: int, kind: str, omega: float, tangential_wave_number: float) -> float:
-        """Return the energy flux along y of a wave of unit displacement, divided by rho omega^2 / 2.
-
-        Zero if it decays.
-        """
+        """Return the energy flux along y of a wave of unit displacement over rho omega^2 / 2; zero if it decays."""
         density, cp, cs = self.media[medium]
         speed = cp if kind == "p" else cs
         return float(
