@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend import Array, Backend
+from seiche.backend import Array, Backend, Kernel
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 from seiche.domain.world import World, raise_together
 from seiche.errors import CaseError
@@ -17,6 +17,7 @@ from seiche.flow.layout import Layout, Use
 from seiche.flow.region import Region
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import build_plan
+from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry import flow as registry
 from seiche.machine.in_use import predicted_transport_times
 
@@ -119,52 +120,81 @@ class Depths:
         self._arrays: list[Any] = []  # referenced by bound kernels
 
     def _connect(self, keys: Rows, world: World, transport: str) -> npt.NDArray[np.uint32]:
-        """Return the indices in `values` of `keys` (site Q + direction, 0 for the density) and plan their exchange."""
+        """Return the indices in `values` of `keys` (site Q + direction, 0 for the density) and plan their exchange.
+
+        Copies of values of other ranks come first, then one record per site of this rank: values[direction][record].
+        """
         region, Q = self._region, self._region.velocity_set.Q
         owner = region.owner[keys // Q]
         remote = owner != region.rank
         copies = int(np.count_nonzero(remote))
-        records: dict[int, int] = {}
-
-        def locate(requests: Rows) -> Rows:
-            record = [records.setdefault(int(row), len(records)) for row in region.rows_of(requests // Q)]
-            return np.asarray(copies + np.array(record, np.int64) * Q + requests % Q)
-
-        value_index = np.cumsum(remote) - 1
-        value_index[~remote] = locate(keys[~remote])
         peers = np.unique(owner[remote])
-        requests = {int(peer): (keys[owner == peer], value_index[owner == peer].astype(np.uint32)) for peer in peers}
+        slots = np.cumsum(remote) - 1
+        requests = {int(peer): (keys[owner == peer], slots[owner == peer].astype(np.uint32)) for peer in peers}
+        sites = [keys[~remote] // Q]
+
+        def note_sites(requested: Rows) -> Rows:
+            sites.append(requested // Q)
+            return np.arange(len(requested))  # slots of this plan are not used
+
+        build_plan(world, requests, note_sites)
+        self._choose_records(np.asarray(region.rows_of(np.unique(np.concatenate(sites))), np.int64))
+        record_of_row = np.argsort(self._rows)
+
+        def locate(requested: Rows) -> Rows:
+            row = region.rows_of(requested // Q)
+            record = record_of_row[np.searchsorted(self._rows, row, sorter=record_of_row)]
+            return np.asarray(copies + requested % Q * len(self._rows) + record)
+
         plan = build_plan(world, requests, locate)
-        rows, record = (np.array(list(column), np.int64) for column in (records, records.values()))
-        edge = self._layout.item[rows] >= self._layout.interior
-        order = np.argsort(edge, kind="stable")
-        self._rows, self._first, self._interior = rows[order], copies, int(np.count_nonzero(~edge))
-        self._record = self._backend.upload(record[order].astype(np.uint32))
-        self._layout.reserve(Use.LEAVING, self._rows, np.zeros(len(rows), np.int64))
-        self._has_neighbour = {q: region.neighbour(q, self._rows) >= 0 for q in range(1, Q)}
-        for q, has_neighbour in self._has_neighbour.items():
-            fluid = self._rows[has_neighbour]
-            self._layout.reserve(Use.ARRIVING, fluid, np.full(len(fluid), region.velocity_set.opposite[q]))
-        self.items = self._backend.upload(self._layout.item[self._rows])
-        self.observed: Array = self._backend.zeros(11 * len(rows), self._precision[0])
-        self.values: Array = self._backend.zeros(copies + len(records) * Q, self._precision[0])
+        slots[~remote] = locate(keys[~remote])
+        self._first = copies
+        self.values: Array = self._backend.zeros(copies + len(self._rows) * Q, self._precision[0])
         self.exchange: HaloExchange | None = None
         if world.allreduce_sum(np.array([len(plan.peers)]))[0]:
             real = self._precision[0]
             self.exchange = HaloExchange(self._backend, world, plan, real, transport, predict=predicted_transport_times)  # type: ignore[arg-type]
             self.exchange.prepare(self.values)
-        return value_index.astype(np.uint32)
+        return slots.astype(np.uint32)
 
-    def outgoing(self, phase: int) -> Action | None:
-        """Return the call that samples the outgoing populations of this rank's sites before all sweeps, or None."""
-        columns = [self._layout.leaving_slots(phase, q, self._rows) for q in range(self._layout.velocity_set.Q)]
-        return self._sampling(phase, registry.outgoing_depth, columns, self.span(edge=None))
+    def _choose_records(self, rows: Rows) -> None:
+        """Order the sites `rows` of the region (m,), those at rank boundaries last, and reserve their slots."""
+        layout, lattice = self._layout, self._region.velocity_set
+        item = layout.item[rows]
+        edge = item >= layout.interior
+        order = np.lexsort((item, edge))
+        self._rows, self._interior = rows[order], int(np.count_nonzero(~edge))
+        #: Layout items of the sites and the number of those that need no data from other ranks.
+        self.observed_sites = (item[order], self._interior)
+        layout.reserve(Use.LEAVING, self._rows, np.zeros(len(rows), np.int64))
+        self._has_neighbour = {q: self._region.neighbour(q, self._rows) >= 0 for q in range(1, lattice.Q)}
+        for q, has_neighbour in self._has_neighbour.items():
+            fluid = self._rows[has_neighbour]
+            layout.reserve(Use.ARRIVING, fluid, np.full(len(fluid), lattice.opposite[q]))
 
-    def incoming(self, phase: int, *, edge: bool) -> Action | None:
-        """Return the call that adds the incoming populations after the wall stages, or None.
+    def outgoing(self, phase: int, *, walls_return: bool) -> Action | None:
+        """Return the call that samples outgoing populations that are overwritten before `incoming`, or None.
 
-        With `edge` it covers the sites at rank boundaries, otherwise all other sites.
+        The sweep of the interior overwrites those at rank boundaries; wall stages (`walls_return`) overwrite others.
         """
+        records = self._overwritten(walls_return)
+        if not len(records):
+            return None
+        rows = self._rows[records]
+        members = {"slots": self._upload(self._outgoing_slots(phase, rows)), "record": self._upload(records)}
+        kernel, shared = self._kernel(registry.outgoing_depth, phase)
+        arguments = self._backend.pack(kernel, **shared, **members, stride=len(rows))
+        return kernel.bind(arguments, 0, len(rows))
+
+    def incoming(self, phase: int, observed: Mapping[str, Any], *, edge: bool, walls_return: bool) -> Action | None:
+        """Return the call that samples the sites after the wall stages and `outgoing`, or None.
+
+        With `edge` it covers the sites at rank boundaries, otherwise all other sites. `observed` are the members of
+        the observation of the sites.
+        """
+        begin, end = (self._interior, len(self._rows)) if edge else (0, self._interior)
+        if begin == end:
+            return None
         layout, lattice = self._layout, self._layout.velocity_set
         columns = [np.zeros(len(self._rows), np.uint32)]
         for q in range(1, lattice.Q):
@@ -172,26 +202,32 @@ class Depths:
             fluid = self._has_neighbour[q]
             slots[fluid] = layout.arriving_slots(phase, int(lattice.opposite[q]), self._rows[fluid])
             columns.append(slots)
-        return self._sampling(phase, registry.incoming_depth, columns, self.span(edge=edge), observed=self.observed)
+        sampled = np.zeros(len(self._rows), np.uint8)
+        sampled[self._overwritten(walls_return)] = 1
+        members = {
+            "outgoing_slots": self._upload(self._outgoing_slots(phase, self._rows)),
+            "incoming_slots": self._upload(np.stack(columns)),
+            "sampled": self._upload(sampled),
+        }
+        kernel, shared = self._kernel(registry.incoming_depth, phase)
+        return kernel.bind(self._backend.pack(kernel, **shared, **members, **observed), begin, end)
 
-    def span(self, *, edge: bool | None) -> tuple[int, int]:
-        """Return the range of the sites at rank boundaries (`edge` True), of the others (False) or of all (None)."""
-        return (self._interior if edge else 0, self._interior if edge is False else len(self._rows))
+    def _overwritten(self, walls_return: bool) -> npt.NDArray[np.uint32]:
+        """Return the records whose outgoing populations are overwritten before the incoming ones are available."""
+        overwritten = np.arange(len(self._rows)) >= self._interior
+        if walls_return:
+            overwritten |= ~np.all(list(self._has_neighbour.values()), axis=0)
+        return np.flatnonzero(overwritten).astype(np.uint32)
 
-    def _sampling(
-        self,
-        phase: int,
-        family: Callable[..., Any],
-        columns: Sequence[npt.NDArray[Any]],
-        span: tuple[int, int],
-        **further: Any,
-    ) -> Action | None:
-        begin, end = span
-        if begin == end:
-            return None
+    def _outgoing_slots(self, phase: int, rows: Rows) -> npt.NDArray[np.uint32]:
+        return np.stack([self._layout.leaving_slots(phase, q, rows) for q in range(self._layout.velocity_set.Q)])
+
+    def _upload(self, array: npt.NDArray[Any]) -> Array:
+        self._arrays.append(self._backend.upload(array))
+        return self._arrays[-1]
+
+    def _kernel(self, family: Callable[..., KernelSpec], phase: int) -> tuple[Kernel, dict[str, Any]]:
+        """Return a kernel and its arguments that all kernels of depths have."""
         kernel = self._backend.load(family(*self._precision, velocity_set=self._layout.velocity_set.name))
-        self._arrays.append(self._backend.upload(np.stack(columns)))
         values = self._backend.pointer(self.values) + self._first * np.dtype(self._precision[0]).itemsize
-        members = {"slots": self._arrays[-1], "row": self._record, "values": values, "stride": len(self._rows)}
-        arguments = self._backend.pack(kernel, f=self._layout.boundary(phase), **members, **further)
-        return kernel.bind(arguments, begin, end)
+        return kernel, {"f": self._layout.boundary(phase), "values": values, "records": len(self._rows)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seiche.backend import Array, Backend
+from seiche.backend import Backend
 from seiche.flow.iolets import IoletGroup, Iolets
 from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
@@ -34,25 +34,27 @@ class IoletStages:
         self._backend, self._layout, self._iolets = backend, layout, iolets
         self._physics, self._precision = physics, precision
 
-    def depths_outgoing(self, phase: int) -> list[Stage]:
-        """Return the stage that samples the outgoing populations of interior neighbours, before all sweeps."""
+    @property
+    def sends_samples(self) -> bool:
+        """Whether populations of interior neighbours are exchanged with other ranks."""
+        return self._iolets.depths is not None and self._iolets.depths.exchange is not None
+
+    def depths_outgoing(self, phase: int, *, walls_return: bool) -> list[Stage]:
+        """Return the stage that samples outgoing populations of interior neighbours before they are overwritten."""
         depths = self._iolets.depths
-        action = depths.outgoing(phase) if depths is not None else None
+        action = depths.outgoing(phase, walls_return=walls_return) if depths is not None else None
         return [Stage("outgoing depths", action)] if action is not None else []
 
-    def depths_incoming(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage that samples incoming populations after the wall stages.
+    def depths_incoming(self, phase: int, *, edge: bool, walls_return: bool) -> list[Stage]:
+        """Return the stage that samples interior neighbours after the wall stages and the observation.
 
-        With `edge` it starts the exchange.
+        With `edge` it starts the exchange. `walls_return` states whether there are wall stages.
         """
         depths = self._iolets.depths
         if depths is None:
             return []
-        sample, (begin, end) = depths.incoming(phase, edge=edge), depths.span(edge=edge)
-        actions: list[Action] = []
-        if sample is not None:
-            observe = self._observation(depths.items, depths.observed, depths.observed.size // 11, phase)
-            actions += [observe(begin, end), sample]
+        sample = depths.incoming(phase, self._iolets.observed.members(0), edge=edge, walls_return=walls_return)
+        actions: list[Action] = [sample] if sample is not None else []
         exchange = depths.exchange if edge else None
         if exchange is not None:
             actions.append(lambda: exchange.start(depths.values))
@@ -70,19 +72,18 @@ class IoletStages:
         receive, messages = lambda: exchange.finish(depths.values), exchange.received("depths")
         return [Stage("receive depths", receive, 0, ("incoming depths edge",), useful=False, messages=messages)]
 
-    def before_sweep(self, phase: int, *, edge: bool) -> list[Stage]:
-        """Return the stage that stores the stress of iolet sites, at rank boundaries (`edge`) or elsewhere, if any."""
-        groups = [group for group in self._iolets.groups if group.observed is not None]
-        actions = []
-        for group in groups:
-            begin, end = (group.interior, len(group)) if edge else (0, group.interior)
-            if begin < end:
-                observe = self._observation(group.members["at"]["sites"], group.observed, len(group), phase)
-                actions.append(observe(begin, end))
-        if not actions:
+    def observation(self, phase: int, *, edge: bool) -> list[Stage]:
+        """Return the stage that observes sites near iolets, at rank boundaries (`edge`) or elsewhere, if any."""
+        observed = self._iolets.observed
+        spans = observed.spans(edge=edge)
+        if not spans:
             return []
+        kernel, arguments = self._physics.observation(
+            self._precision, phase, sites=observed.items, out=observed.columns, stride=observed.stride
+        )
         name = "iolet stress edge" if edge else "iolet stress interior"
-        return [Stage(name, in_order(actions), 0, ("receive halo",) if edge else ())]
+        action = in_order([kernel.bind(arguments, begin, end) for begin, end in spans])
+        return [Stage(name, action, 0, ("receive halo",) if edge else ())]
 
     def after_sweep(self, phase: int, after: tuple[str, ...]) -> list[Stage]:
         """Return the stages that replace the populations leaving through iolets; they depend on the stages `after`."""
@@ -120,8 +121,3 @@ class IoletStages:
         force = {"force": physics.other_force_members} if group.rule is None or group.rule.force else {}
         arguments = self._backend.pack(kernel, layout=self._layout.members(phase), **force, **group.members)
         return kernel.bind(arguments, 0, len(group))
-
-    def _observation(self, sites: Array, out: Array, count: int, phase: int) -> Callable[[int, int], Action]:
-        """Return a function of (begin, end) that binds the observation kernel to this range of `sites` (count,)."""
-        kernel, arguments = self._physics.observation(self._precision, phase, sites=sites, out=out, stride=count)
-        return lambda begin, end: kernel.bind(arguments, begin, end)

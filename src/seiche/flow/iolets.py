@@ -22,6 +22,7 @@ from seiche.errors import CaseError
 from seiche.flow.depths import Depths
 from seiche.flow.layout import Layout
 from seiche.flow.model import Iolet, PressureIolet, VelocityIolet, WindkesselIolet
+from seiche.flow.observed_sites import ObservedSites
 from seiche.flow.pressure_rules import PRESSURE_RULES, PressureRule, RuleSites, rule_named
 from seiche.flow.profiles import parabola, womersley
 from seiche.flow.region import Region
@@ -72,7 +73,7 @@ class IoletGroup:
 
     `rule` is None for velocity iolets. `iolets` are the iolet numbers in the site set; `site_iolet` (m,) indexes
     `iolets`. `values` has one row per step; it is None if the values are computed on the device. The first `interior`
-    sites need no data from other ranks. `observed` stores the output of the kernel `Observe`, for rules that need it.
+    sites need no data from other ranks.
     """
 
     rule: PressureRule | None
@@ -82,7 +83,6 @@ class IoletGroup:
     values: Array | None
     members: dict[str, Any]
     interior: int
-    observed: Array | None
 
     def __len__(self) -> int:
         """Return the number of sites."""
@@ -135,11 +135,18 @@ class Iolets:
             )
             self._depth_rows = rows
         self.groups: list[IoletGroup] = []
+        self._observed_parts = [self.depths.observed_sites] if self.depths is not None else []
+        part = len(self._observed_parts)
         for kind in (PressureIolet, WindkesselIolet):
             for rule in PRESSURE_RULES.values():
                 chosen = [k for k in self._iolets_of(kind) if rules[k] is rule]
                 self._add_group(rule, chosen, kind is PressureIolet, layout, links)
         self._add_group(None, self._iolets_of(VelocityIolet), True, layout, links)
+        self.observed = ObservedSites(backend, real, self._observed_parts)
+        for group in self.groups:
+            if group.rule is not None and group.rule.observed:
+                group.members |= self.observed.members(part)
+                part += 1
 
     def _windkessels(self, world: World, links: _IoletLinks) -> Windkessels | None:
         lattice = links.region.velocity_set
@@ -191,8 +198,9 @@ class Iolets:
         if self.windkessels is not None and not timed:
             site_members |= {"values": self.windkessels.values, "value_count": 0}
         members = {"at": site_members, **self._rule_members(rule, chosen, links, rows)}
-        observed = members.get("observed")
-        self.groups.append(IoletGroup(rule, chosen, position, inflow, values, members, interior, observed))
+        if rule is not None and rule.observed:
+            self._observed_parts.append((items, interior))
+        self.groups.append(IoletGroup(rule, chosen, position, inflow, values, members, interior))
 
     def _rule_members(
         self, rule: PressureRule | None, chosen: list[int], links: _IoletLinks, rows: npt.NDArray[np.int64]

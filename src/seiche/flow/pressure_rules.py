@@ -66,13 +66,9 @@ class PressureRule:
     bind: Callable[[RuleSites], Mapping[str, Any]] = lambda sites: {}
 
     def members(self, sites: RuleSites) -> dict[str, Any]:
-        """Return the kernel arguments, except the layout, the force and the values of the openings."""
-        members: dict[str, Any] = {}
-        if self.normals:
-            members["normals"] = sites.backend.upload(sites.normals.astype(sites.real))
-        if self.observed:
-            members |= {"observed": sites.backend.zeros(11 * sites.count, sites.real), "stride": sites.count}
-        return {**members, **self.bind(sites)}
+        """Return the kernel arguments, except the layout, the force, observations and the values of the openings."""
+        normals = {"normals": sites.backend.upload(sites.normals.astype(sites.real))} if self.normals else {}
+        return {**normals, **self.bind(sites)}
 
 
 def _of_plane(sites: RuleSites) -> Mapping[str, Any]:

@@ -14,7 +14,8 @@ One step from t to t + 1 (theory/flow, section 4):
     advance clock
 
 `iolet_stages.py` adds stages for some iolets; the stages of immersed bodies come last. On a GPU, the sites at rank
-boundaries are swept concurrently with the interior where possible, as soon as the halo has arrived.
+boundaries are swept concurrently with the interior where possible, as soon as the halo has arrived. The stages that
+sample the populations near iolets run concurrently with the sweep of the interior, too.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Steps:
     ) -> None:
         self._backend, self._layout, self._halo, self._physics = backend, layout, halo, physics
         self._precision, self._walls, self._iolets, self._timers = precision, walls, iolets, timers
-        self._side = backend.stream(urgent=True)
+        self._side, self._sampling = backend.stream(urgent=True), backend.stream(urgent=True)
         self.immersed: list[Stage] = []
 
     def phases(self) -> list[list[Stage]]:
@@ -70,12 +71,23 @@ class Steps:
         walls, iolets = self._walls, self._iolets
         send, receive = self._messages(phase)
         interior, edge = self._sweeps(phase)
-        edges = receive + walls.rebuild(phase, edge=True)
-        edges += walls.before_sweep(phase, edge=True) + iolets.depths_incoming(phase, edge=True)
-        send, edges = self._overlapped(send, edges + iolets.before_sweep(phase, edge=True) + edge)
-        stages = send + walls.rebuild(phase, edge=False) + iolets.depths_outgoing(phase)
-        stages += walls.before_sweep(phase, edge=False) + iolets.depths_incoming(phase, edge=False)
-        stages += iolets.before_sweep(phase, edge=False) + interior + edges
+        returns, edge_returns = (walls.before_sweep(phase, edge=at_edge) for at_edge in (False, True))
+        walls_return = bool(returns or edge_returns)
+
+        def sampled(*, edge: bool) -> list[Stage]:
+            incoming = iolets.depths_incoming(phase, edge=edge, walls_return=walls_return)
+            return iolets.observation(phase, edge=edge) + incoming
+
+        edges = receive + walls.rebuild(phase, edge=True) + edge_returns + sampled(edge=True) + edge
+        send, edges = self._overlapped(send, edges)
+        before, sampling = walls.rebuild(phase, edge=False), sampled(edge=False)
+        overwritten = iolets.depths_outgoing(phase, walls_return=walls_return) + returns
+        if overwritten:
+            before += overwritten
+        else:
+            before, sampling = [], before + sampling
+        sampling, interior = self._sampled_concurrently(sampling, interior)
+        stages = send + before + sampling + interior + edges
         swept = tuple(stage.name for stage in interior + edge)
         before, after = walls.around_iolets(phase, swept)
         return stages + before + iolets.after_sweep(phase, swept) + after + self.immersed
@@ -116,6 +128,38 @@ class Steps:
 
         edges = [replace(receive, action=receive_halo), replace(sweep, action=sweep_edge)]
         return [replace(send[0], action=start)], edges
+
+    def _sampled_concurrently(self, sampling: list[Stage], sweep: list[Stage]) -> tuple[list[Stage], list[Stage]]:
+        """Return `sampling` and `sweep`, with `sampling` on a separate stream that the end of the sweep waits for.
+
+        This requires that the sweep writes neither the populations (two copies) nor the relaxation rates that
+        `sampling` reads, and that no message contains sampled values. If individual stages are timed, they run in
+        sequence.
+        """
+        backend, side = self._backend, self._sampling
+        overwrites = len(self._layout.arrays) < 2 or self._physics.has_rates
+        if not (backend.concurrent_streams and sampling and sweep) or overwrites or self._iolets.sends_samples:
+            return sampling, sweep
+
+        def on_side(stage: Stage, *, is_first: bool) -> Stage:
+            def run() -> None:
+                if self._timers.timing_stages:
+                    stage.action()
+                    return
+                if is_first:
+                    side.wait(backend.current().record())
+                with backend.use(side):
+                    stage.action()
+
+            return replace(stage, action=run)
+
+        def swept() -> None:
+            sweep[-1].action()
+            if not self._timers.timing_stages:
+                backend.current().wait(side.record())
+
+        aside = [on_side(stage, is_first=stage is sampling[0]) for stage in sampling]
+        return aside, [*sweep[:-1], replace(sweep[-1], action=swept)]
 
     def _messages(self, phase: int) -> tuple[list[Stage], list[Stage]]:
         """Return the stages that send and receive the halo."""

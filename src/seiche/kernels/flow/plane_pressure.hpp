@@ -7,47 +7,55 @@
 
 namespace seiche {
 
-/// Item: a site further inside. values[row[item]][q]: outgoing population along q.
+/// Populations of the sites further inside: values[q][record]. [0] is the density excess, [q] is the sum of the
+/// outgoing and the incoming population of a link less its even part.
+
+/// Item: a record whose outgoing populations are overwritten by wall returns before `IncomingDepth` reads them.
 template <class Lattice, class R, class S>
 struct OutgoingDepth {
   using Real = R;
   const S* f;
-  const u32* slots;  ///< [q][item]
-  const u32* row;
+  const u32* slots;   ///< [q][item]
+  const u32* record;  ///< of the item
   Real* values;
-  Index stride;
+  Index stride, records;
   static constexpr int bytes = Lattice::Q * (sizeof(S) + 4 + sizeof(Real)) + 4;
   SEICHE_FN void operator()(Index k) const {
-    Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
+    Real* to = values + record[k];
     Real outgoing[Lattice::Q];  // all loads before the first store, so that they overlap
     static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { outgoing[q] = decode<Real>(f[slots[q * stride + k]]); });
-    static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { to[q] = outgoing[q]; });
+    static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { to[q * records] = outgoing[q]; });
   }
 };
 
-/// values[row[item]][q] += arriving population of the direction opposite to q, minus the even part. [0] is the density
-/// excess.
+/// Item: a record.
 template <class Lattice, class R, class S>
 struct IncomingDepth {
   using Real = R;
   const S* f;
-  const u32* slots;  ///< [q][item]
-  const u32* row;
+  const u32* outgoing_slots;  ///< [q][record]
+  const u32* incoming_slots;  ///< [q][record] of the population opposite to q
+  const u8* sampled;          ///< [record] 1 if `values` already contains its outgoing populations
   Real* values;
-  Index stride;
+  Index records;
   const Real* observed;  ///< columns of Observe of these sites
-  static constexpr int bytes = Lattice::Q * (sizeof(S) + 4 + 2 * sizeof(Real)) + 11 * sizeof(Real) + 4;
+  Index stride;
+  static constexpr int bytes = Lattice::Q * (2 * sizeof(S) + 8 + sizeof(Real)) + 11 * sizeof(Real) + 1;
   SEICHE_FN void operator()(Index k) const {
-    Real* to = values + static_cast<Index>(row[k]) * Lattice::Q;
+    Real* to = values + k;
     const SiteMoments<Real> site_moments(observed + k, stride);
     Real outgoing[Lattice::Q], incoming[Lattice::Q];  // all loads before the first store
-    static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
-      outgoing[q] = to[q];
-      incoming[q] = decode<Real>(f[slots[q * stride + k]]);
-    });
+    static_for<1, Lattice::Q>([&]<int q>()
+                                  SEICHE_INLINED { incoming[q] = decode<Real>(f[incoming_slots[q * records + k]]); });
+    if (sampled[k]) {
+      static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED { outgoing[q] = to[q * records]; });
+    } else {
+      static_for<1, Lattice::Q>([&]<int q>()
+                                    SEICHE_INLINED { outgoing[q] = decode<Real>(f[outgoing_slots[q * records + k]]); });
+    }
     to[0] = site_moments.excess;
     static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
-      to[q] = outgoing[q] + (incoming[q] - site_moments.template even<Lattice, q>(site_moments.excess));
+      to[q * records] = outgoing[q] + (incoming[q] - site_moments.template even<Lattice, q>(site_moments.excess));
     });
   }
 };

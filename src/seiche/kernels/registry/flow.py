@@ -234,19 +234,21 @@ def plane_pressure(
 
 
 def outgoing_depth(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
-    """Outgoing populations of sites further inside, and their density."""
-    return _depth("OutgoingDepth", real, store, velocity_set, ())
+    """Outgoing populations of sites further inside, where wall returns overwrite them before `incoming_depth`."""
+    members: Members = (*pointers("f slots record values"), *typed_members("int64", "stride records"))
+    return _depth("OutgoingDepth", real, store, velocity_set, members)
 
 
 def incoming_depth(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
-    """Incoming populations of sites further inside, in addition to `outgoing_depth`."""
-    return _depth("IncomingDepth", real, store, velocity_set, (("observed", "ptr"),))
+    """Density excess of sites further inside, and sums of their outgoing and incoming populations."""
+    populations = pointers("f outgoing_slots incoming_slots sampled values")
+    members: Members = (*populations, ("records", "int64"), ("observed", "ptr"), ("stride", "int64"))
+    return _depth("IncomingDepth", real, store, velocity_set, members)
 
 
-def _depth(name: str, real: Real, store: Store, velocity_set: str, extra: Members) -> KernelSpec:
-    members: Members = (*pointers("f slots row values"), ("stride", "int64"), *extra)
+def _depth(name: str, real: Real, store: Store, velocity_set: str, members: Members) -> KernelSpec:
     types = f"{velocity_set},{CPP_TYPE[real]},{CPP_TYPE[store]}"
-    return KernelSpec(f"{name}<{types}>", "flow/plane_pressure.hpp", members)
+    return KernelSpec(f"{name}<{types}>", "flow/plane_pressure.hpp", members, threads=128)
 
 
 def ladd_velocity(
