@@ -15,7 +15,7 @@ from launch import environment, run_ranks
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from kwave_files import write_input
-from seiche.dropin.command import main
+from seiche.dropin.program import main
 
 SHAPE = (1, 48, 40)
 RECORDS = [f"--{q}_{kind}" for q in "pu" for kind in ("raw", "rms", "max", "min", "max_all", "min_all", "final")]

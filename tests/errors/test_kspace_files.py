@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from kwave_files import write_input
-from seiche.dropin.command import main
 from seiche.dropin.options import parse
 from seiche.dropin.problem import problem_of
+from seiche.dropin.program import main
 from seiche.errors import CaseError, FormatError, SeicheError
 from seiche.io.formats.kwave import read_input
 

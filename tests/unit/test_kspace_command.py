@@ -19,8 +19,8 @@ import seiche
 from seiche.backend import cuda as cuda_backend
 from seiche.domain.world import World
 from seiche.dropin import launch
-from seiche.dropin.command import main
 from seiche.dropin.options import Options, parse
+from seiche.dropin.program import main
 from seiche.errors import CaseError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -263,3 +263,26 @@ def test_output_and_checkpoint_of_two_run_segments_are_rejected(tmp_path, capsys
     assert main(flags, "kspaceFirstOrder-OMP", "cpu") == 1
     words = f"t_index: is 30, but 15 in {state}: from another run segment"
     assert capsys.readouterr().err == f"kspaceFirstOrder-OMP: {out}: {words}\n"
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == sys.argv[2]:
+            os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+
+sys.meta_path.insert(0, Finder())
+from seiche.dropin.command import omp
+omp()
+"""
+
+
+@pytest.mark.parametrize("module", ["seiche.dropin.program", "numpy", "seiche.dropin.segment"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_during_the_imports_ends_the_program_with_one_line(name: str, module: str) -> None:
+    ended = started([sys.executable, "-c", INTERRUPTED, name, module])
+    output, error = ended.communicate(timeout=60)
+    assert error == f"kspaceFirstOrder-OMP: stopped by signal {name} during start-up; nothing was written\n"
+    assert output == "" and ended.returncode == 128 + signal.Signals[name]

@@ -16,7 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from kspace_oracle import Oracle
 from kwave_files import staggered, write_input
-from seiche.dropin.command import main
+from seiche.dropin.program import main
 from seiche.ultrasound.problem import Absorption, MaskSource, Pml, Problem
 
 MODES = ("dirichlet", "additive-no-correction", "additive")

@@ -16,7 +16,7 @@ import pytest
             "import sys; sys.argv = ['seiche', '--version']; from seiche.__main__ import main; main()",
             ["numpy", "typer"],
         ),
-        ("import seiche.dropin.command", ["pydantic", "typer", "scipy.optimize", "matplotlib", "seiche.flow"]),
+        ("import seiche.dropin.program", ["pydantic", "typer", "scipy.optimize", "matplotlib", "seiche.flow"]),
     ],
 )
 def test_commands_start_without_packages_that_are_slow_to_import(start: str, slow: list[str]) -> None:

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Signals while a command imports its modules, which takes seconds on slow file systems."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+#: Variables in which launchers give a process its rank.
+_RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+#: Seconds in which a launcher can forward the message: it stops forwarding when a rank ends.
+_FORWARD_SECONDS = 0.2
+
+
+@contextmanager
+def signals_during_start(program: str) -> Iterator[None]:
+    """Let SIGTERM and SIGINT end the process with one line of `program`, until the block sets other handlers.
+
+    The exit status is 130 (SIGINT) or 143 (SIGTERM); with a launcher it is that of the launcher.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        _end_start(program, number)
+
+    earlier = {number: signal.signal(number, end) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def _end_start(program: str, number: int) -> None:
+    """End the process at once; the message is printed by one rank."""
+    rank = next((os.environ[name] for name in _RANK_VARIABLES if name in os.environ), None)
+    if rank in (None, "0"):
+        name = signal.Signals(number).name
+        os.write(2, f"{program}: stopped by signal {name} during start-up; nothing was written\n".encode())
+    if rank is not None:  # only an end by a signal makes a launcher end the ranks that wait for this one
+        time.sleep(_FORWARD_SECONDS if rank == "0" else 3 * _FORWARD_SECONDS)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    os._exit(128 + number)
