@@ -208,7 +208,7 @@ def test_sources_with_delays_and_of_two_signals_have_factors(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("iolets.inlet.velocty", 1.0, "steering: 'iolets.inlet.velocty' is unknown; did you mean \"iolets.inlet.vel"),
+        ("iolets.inlet.velocty", 1.0, 'steering: "iolets.inlet.velocty" is unknown; did you mean "iolets.inlet.vel'),
         ("iolets.inlet.velocity", float("nan"), "steering['iolets.inlet.velocity']: nan is not finite"),
         ("iolets.inlet.velocity", "fast", "steering['iolets.inlet.velocity']: \"fast\" is not a number"),
         ("iolets.inlet.velocity", (1.0, 2.0), "has shape (2,); expected ()"),
@@ -224,6 +224,25 @@ def test_a_value_that_is_invalid_is_rejected(name: str, value: Any, message: str
         assert message in str(error.value) and "\n" not in str(error.value)
         assert dict(sim.steering) == before and not sim.steering.changed
         assert "iolets.outlet.pressure" in sim.steering and name + "s" not in sim.steering
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wrong_key_of_steering_gives_one_line(kind: str, tmp_path: Path) -> None:
+    """Also one that is no text; no value can be removed, and none is set without its check."""
+    with seiche.load(case_file(tmp_path, kind), output=tmp_path / "out") as sim:
+        before = dict(sim.steering)
+        for key in ([1], {}, 3, None, ("a", [2]), b"a", "a" * 10_000):
+            for use in (sim.steering.__getitem__, lambda key: sim.steering.__setitem__(key, 1.0)):
+                with pytest.raises(CaseError, match=r"^steering: .* is (not a name|unknown)") as error:
+                    use(key)
+                assert "\n" not in str(error.value) and len(str(error.value)) < 200
+            assert key not in sim.steering and sim.steering.get(key, 7.0) == 7.0
+        for name in before:
+            with pytest.raises(CaseError, match=r"steering: .* cannot be removed; set another value"):
+                del sim.steering[name]
+            with pytest.raises(CaseError, match="is not finite"):
+                sim.steering.update({name: float("nan") if not isinstance(before[name], tuple) else [float("nan")] * 3})
+        assert dict(sim.steering) == before and not sim.steering.changed
 
 
 def test_a_circuit_without_resistance_is_rejected_and_the_run_continues(tmp_path: Path) -> None:

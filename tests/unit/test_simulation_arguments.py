@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,39 @@ def test_an_interval_is_one_positive_number(interval: dict[str, Any], tmp_path: 
                 sim.every(print, **arguments)
         with pytest.raises(CaseError, match="every: 5 is not a function"):
             sim.every(5, steps=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_time_shorter_than_half_a_step_is_refused_for_every_kind(kind: str, tmp_path: Path) -> None:
+    """Of callbacks, outputs and the whole run; a longer one that is shorter than a step is one step."""
+    case, table = case_file(tmp_path, kind), "grid" if kind == "ultrasound" else "time"
+    with seiche.load(case, output=tmp_path / "out") as sim:
+        step, calls = sim.setup.dt, list[int]()
+        with pytest.raises(CaseError, match=r"^every: time: is shorter than half a time step of .* s$"):
+            sim.every(print, time=0.49 * step)
+        sim.every(lambda sim: calls.append(sim.step), time=0.51 * step)
+        sim.run(3, visible=False)
+        assert calls == [1, 2, 3]
+    outputs = {
+        "flow": ('output.fields={ file = "a.vtkhdf", every = "%s" }', "output.record_every=%s"),
+        "blood": (
+            'output.cells={ file = "a.pos", every = "%s" }',
+            'output.surface={ file = "w.vtkhdf", every = "%s" }',
+        ),
+        "ultrasound": (),
+        "waves": ('output.snapshots={ file = "a.h5", every = "%s" }', "output.receivers.every=%s"),
+    }[kind]
+    for change in ("output.checkpoint.every=%s", *outputs):
+        with pytest.raises(CaseError, match=r"every: is shorter than half a time step of .* s$") as error:
+            prepare(case, [change % f"{0.49 * step} s"])
+        assert "\n" not in str(error.value)
+        prepare(case, [change % f"{0.51 * step} s"])
+    lines = [line for line in case.read_text().splitlines() if not re.match(r"(time = \{)?(steps|cfl) ?=", line)]
+    case.write_text("\n".join(lines))
+    given = [] if kind in ("flow", "blood") else [f"{table}.{'time_step' if kind == 'ultrasound' else 'step'}={step} s"]
+    with pytest.raises(CaseError, match=rf"{table}.*: .* s is (shorter than half a time step|0.49 steps)"):
+        prepare(case, [*given, f"{table}.duration={0.49 * step} s"])
+    assert prepare(case, [*given, f"{table}.duration={0.51 * step} s"]).steps >= 1
 
 
 def test_names_of_the_record_of_a_run_are_reserved(tmp_path: Path) -> None:

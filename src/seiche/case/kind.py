@@ -8,7 +8,7 @@ outputs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -179,9 +179,26 @@ class Setup(ABC):
     def inputs(self) -> Sequence[Path]:
         """Return the input files of the case."""
 
-    def steps_of(self, value: int | float) -> float:
-        """Convert an interval in steps (int) or seconds (float) to steps, at least one."""
-        return max(1.0, float(value) if isinstance(value, int) else value / self.dt)
+    def steps_of(self, value: int | float, key: str = "") -> float:
+        """Convert the interval `key` in steps (int) or seconds (float) to steps, at least one.
+
+        An interval from half a step to one step is one step, for every kind of case.
+
+        Raises:
+            CaseError: a shorter interval.
+        """
+        steps = float(value) if isinstance(value, int) else value / self.dt
+        if steps < 0.5:
+            raise CaseError(f"{key}: is shorter than half a time step of {self.dt:.3g} s")
+        return max(1.0, steps)
+
+    def short_intervals(self) -> Iterator[str]:
+        """Yield a message for each interval between outputs that is shorter than half a step."""
+        for key, value in self.case.output.intervals():
+            try:
+                self.steps_of(value, key)
+            except CaseError as error:
+                yield str(error)
 
 
 class PlannedCase(ABC):

@@ -83,5 +83,5 @@ def prepare(
 def check_inputs_preserved(setup: Setup, folder: Path) -> None:
     """Raise a CaseError if an output in `folder` would replace an input file of the case."""
     targets = [OutputTarget(key, folder / name) for key, name in setup.case.output.files()]
-    for message in overwritten(targets, setup.inputs):
+    for message in (*overwritten(targets, setup.inputs), *setup.short_intervals()):
         raise CaseError(f"{setup.source}: {message}")

@@ -58,6 +58,11 @@ class OutputTable(Table):
         if self.trace is not None:
             yield "output.trace", self.trace
 
+    def intervals(self) -> Iterator[tuple[str, int | float]]:
+        """Yield key and value (steps or s) of every interval between states in files."""
+        if self.checkpoint.every is not None:
+            yield "output.checkpoint.every", self.checkpoint.every
+
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
         if duplicate := first_duplicate([name for _, name in self.files()]):

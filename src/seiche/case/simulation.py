@@ -199,15 +199,16 @@ class Simulation(Closing):
     ) -> Any:
         """Call `function(simulation)` on all ranks, every `steps` steps or every `time` seconds of physical time.
 
-        The state is checked before the call. The function may read fields, set `steering`, and call `stop`. Without
-        `function` this is a decorator.
+        Calls are made at the steps nearest to multiples of `time`, after a check of the state. The function may read
+        fields, set `steering`, and call `stop`. Without `function` this is a decorator.
 
         Raises:
-            CaseError: not exactly one positive interval is given, or `function` is not callable.
+            CaseError: not exactly one positive interval is given, `time` is shorter than half a step, or `function` is
+                not callable.
         """
         if function is not None and not callable(function):
             raise CaseError(f"every: {function!r} is not a function")
-        interval = self.setup.steps_of(interval_of(steps, time))
+        interval = self.setup.steps_of(interval_of(steps, time), "every: time")
 
         def add(callback: SimulationCallback) -> SimulationCallback:
             def call_checked() -> None:

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections import UserDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,18 +45,49 @@ class Control:
     limits: Limits = Limits()
 
 
-class Steering(UserDict[str, ControlValue | None]):
-    """Current values by name, in SI units; `steering[name] = value` sets one. Checkpoints contain changed values."""
+class Steering(MutableMapping[str, ControlValue | None]):
+    """Current values by name, in SI units; `steering[name] = value` sets one. Checkpoints contain changed values.
+
+    The names are those of the case: none can be added or removed.
+    """
 
     def __init__(self, controls: Mapping[str, Control], world: World) -> None:
         """Give access to the `controls` of a case; `changed` contains the values set so far."""
         self._controls, self._world = controls, world
-        self.data = {name: control.value for name, control in controls.items()}
+        self._values = {name: control.value for name, control in controls.items()}
         self.changed: dict[str, ControlValue] = {}
 
-    def __missing__(self, name: str) -> ControlValue:
-        """Raise a CaseError for an unknown name."""
-        raise CaseError(f"steering: {name!r} is unknown{nearest(name, list(self))}")
+    def __getitem__(self, name: str) -> ControlValue | None:
+        """Return the value `name`; CaseError for an unknown name, or anything else than a name."""
+        if not isinstance(name, str):
+            raise CaseError(f"steering: {shorten(name)} is not a name")
+        if name not in self._values:
+            raise CaseError(f"steering: {shorten(name)} is unknown{nearest(name, list(self))}")
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether the case has a value `name`."""
+        return isinstance(name, str) and name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        """Return the number of values."""
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        """Return the current values as text."""
+        return repr(self._values)
+
+    def __delitem__(self, name: str) -> None:
+        """Raise a CaseError: values are changed, not removed."""
+        raise CaseError(f"steering: {shorten(name)} cannot be removed; set another value")
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """Return the value `name`, or `default` if the case has no such value."""
+        return self[name] if name in self else default
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Set `value` for the next steps (collective).
@@ -70,8 +100,6 @@ class Steering(UserDict[str, ControlValue | None]):
         same = (shorten(name), shown, None if array is None else (array.shape, array.tobytes()))
         if len(set(self._world.allgather(same))) > 1:
             raise CaseError(f"steering: ranks set different values; this rank sets {shorten(name)} to {shown}")
-        if not isinstance(name, str):
-            raise CaseError(f"steering: {shorten(name)} is not a name")
         current, key = self[name], f"steering[{name!r}]"
         if array is None:
             raise CaseError(f"{key}: {shown} is not a number")
@@ -87,7 +115,7 @@ class Steering(UserDict[str, ControlValue | None]):
         new: ControlValue = tuple(array.tolist()) if shape else float(array)
         if new != current:
             self._controls[name].apply(new)
-        self.data[name] = self.changed[name] = new
+        self._values[name] = self.changed[name] = new
 
 
 def _as_array(value: Any) -> npt.NDArray[np.float64] | None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from seiche.case.blood.cells import repulsions
 from seiche.case.blood.setup import BloodSetup, open_vessel
 from seiche.case.blood.tubes import check_tubes
-from seiche.case.flow.openings import steps_of
 from seiche.couple.open.vessel import inlets_of, velocity_range
 from seiche.domain.occupancy import SizedSites
 from seiche.errors import CaseError
@@ -53,9 +52,6 @@ def _reasons(setup: BloodSetup) -> Iterator[str]:
         )
     if sites.iolets and case.reservoir is None:
         yield f'reservoir: is missing; cells leave through iolet["{sites.iolets[0].name}"] and none enter'
-    for table in case.output.cells:
-        if steps_of(table.every, setup.units) < 0.5:
-            yield f'output.cells["{table.file}"].every: is shorter than half a time step of {setup.units.step:.3g} s'
 
 
 def check_reservoir(setup: BloodSetup) -> None:

@@ -280,6 +280,11 @@ class BloodOutput(FlowOutput):
         yield from ((f'output.cells["{table.file}"]', table.file) for table in self.cells)
         yield from super().files()
 
+    def intervals(self) -> Iterator[tuple[str, int | float]]:
+        """Yield key and value (steps or s) of every interval between states in files."""
+        yield from ((f'output.cells["{table.file}"].every', table.every) for table in self.cells)
+        yield from super().intervals()
+
     @model_validator(mode="after")
     def _states_differ(self) -> Self:
         names = [name for _, name in self.files()]

@@ -91,11 +91,6 @@ def _layout_violations(setup: FlowSetup) -> Iterator[str]:
 
 def _output_violations(setup: FlowSetup) -> Iterator[str]:
     output = setup.case.output
-    intervals = [(f'output.fields["{table.file}"]', table.every) for table in output.fields]
-    intervals += [(f'output.surface["{table.file}"]', table.every) for table in output.surface]
-    intervals += [(f'output.extraction["{table.file}"]', table.every) for table in output.extraction]
-    intervals += [("output.checkpoint", output.checkpoint.every)] if output.checkpoint.every is not None else []
-    intervals += [("time.steady_interval", setup.case.time.steady_interval)] if setup.case.time.steady else []
     yield from _average_violations(setup)
     for table in output.fields:
         if table.where is not None and not isinstance(setup.vessel.sites, SizedSites):
@@ -103,10 +98,9 @@ def _output_violations(setup: FlowSetup) -> Iterator[str]:
                 select(table.where, setup.vessel.sites, f'output.fields["{table.file}"].where')
             except CaseError as error:
                 yield str(error)
-    for key, every in intervals:
-        if steps_of(every, setup.units) < 0.5:
-            name = key if key.startswith("time.") else f"{key}.every"
-            yield f"{name}: is shorter than half a time step of {setup.units.step:.3g} s"
+    yield from setup.short_intervals()
+    if setup.case.time.steady and steps_of(setup.case.time.steady_interval, setup.units) < 0.5:
+        yield f"time.steady_interval: is shorter than half a time step of {setup.units.step:.3g} s"
 
 
 def _average_violations(setup: FlowSetup) -> Iterator[str]:

@@ -350,6 +350,14 @@ class FlowOutput(OutputTable):
             yield "output.picture", self.picture
         yield from super().files()
 
+    def intervals(self) -> Iterator[tuple[str, int | float]]:
+        """Yield key and value (steps or s) of every interval between samples or states."""
+        for kind in ("fields", "surface", "extraction"):
+            yield from ((f'output.{kind}["{table.file}"].every', table.every) for table in getattr(self, kind))
+        if self.record_every is not None:
+            yield "output.record_every", self.record_every
+        yield from super().intervals()
+
 
 class FlowCase(CaseTable):
     """The case file of flow."""

@@ -181,7 +181,10 @@ def with_time(case: UltrasoundCase, grid: Grid, medium: Medium) -> Grid:
         cfl *= 1 / (frequency * np.ceil(1 / (frequency * max_step))) / max_step
     default = grid.with_time(speed, end=table.duration, cfl=cfl)
     steps = default.steps if table.steps is None else table.steps
-    return replace(grid, dt=default.dt if table.time_step is None else table.time_step, steps=steps)
+    step = default.dt if table.time_step is None else table.time_step
+    if table.duration is not None and step is not None and table.duration < 0.5 * step:
+        raise CaseError(f"grid.duration: {table.duration:g} s is shorter than half a time step of {step:.3g} s")
+    return replace(grid, dt=step, steps=steps)
 
 
 def signal_of(tone: Signal, grid: Grid) -> npt.NDArray[np.float64]:

@@ -331,6 +331,12 @@ class WaveOutput(OutputTable):
             yield "output.receivers.sac", f"{self.receivers.file}.sac"
         yield from super().files()
 
+    def intervals(self) -> Iterator[tuple[str, int | float]]:
+        """Yield key and value (steps or s) of every interval between samples or states."""
+        yield "output.receivers.every", self.receivers.every
+        yield from ((f'output.snapshots["{table.file}"].every', table.every) for table in self.snapshots)
+        yield from super().intervals()
+
 
 class WaveCase(CaseTable):
     """The case file of waves."""

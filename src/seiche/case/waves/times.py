@@ -11,7 +11,7 @@ from seiche.waves.solver import SAFETY
 
 #: Minimum time step, relative to the maximum stable one, and minimum and maximum duration in steps; other values must
 #: have a wrong unit.
-_MIN_RELATIVE_STEP, _MIN_DURATION, _MAX_DURATION = 1e-6, 1e-3, 1e12
+_MIN_RELATIVE_STEP, _MIN_DURATION, _MAX_DURATION = 1e-6, 0.5, 1e12
 
 
 def time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
