@@ -15,7 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from axisymmetric_oracle import AxisymmetricOracle
 from kwave_files import write_input
-from seiche.dropin.command import main
+from seiche.dropin.program import main
 from seiche.errors import CaseError
 from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.kwave import kspaceFirstOrderAS
