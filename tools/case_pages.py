@@ -17,6 +17,7 @@ from seiche.case.blood.schema import BloodCase
 from seiche.case.flow.waveforms import WAVEFORMS
 from seiche.case.load import fields_of, models_in
 from seiche.case.quantities import DIMENSIONS
+from seiche.case.solids import SOLIDS
 from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.case.waves.schema import WaveCase
 
@@ -68,13 +69,29 @@ This page is generated from the schema by `python -m tools.reference`.
 """
 
 
+_SOLIDS = """# Solid bodies
+
+Vessels (`geometry.solid`), obstacles (`[[geometry.obstacle]]`), regions of ultrasound media (`medium.region.where`) and
+of the media of waves (`material.where`) are solid bodies. Each is a table with the key `kind`. The [how-to
+page](../howto/geometry.md) shows examples.
+
+This page is generated from the schema by `python -m tools.reference`.
+"""
+
+
 def pages() -> dict[str, str]:
     """Return the Markdown of each page by the name of its file; flow and blood share one."""
     return {
         "case.md": sections(BloodCase, _FLOW).replace('| `"blood"` |', '| `"flow"`, `"blood"` |', 1),
         "ultrasound-case.md": sections(UltrasoundCase, _ULTRASOUND),
         "waves-case.md": sections(WaveCase, _WAVES),
+        "solids.md": "\n".join([_SOLIDS, *map(_solid_section, dict.fromkeys(SOLIDS.values()))]).rstrip() + "\n",
     }
+
+
+def _solid_section(model: type[BaseModel]) -> str:
+    kinds = " or ".join(f'"{kind}"' for kind in get_args(model.model_fields["kind"].annotation))
+    return f"## kind = {kinds}\n\n{_sentences(model)}\n\n{_table(_leaves(model))}"
 
 
 def sections(root: type[BaseModel], introduction: str) -> str:
@@ -95,7 +112,12 @@ def _section(path: str, field: FieldInfo) -> Iterator[str]:
 
 
 def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
-    return models_in(field.annotation, *field.metadata)
+    return iter(()) if _is_solid(field) else models_in(field.annotation, *field.metadata)
+
+
+def _is_solid(field: FieldInfo) -> bool:
+    """Return whether a field contains solid bodies, which have their own page."""
+    return any(table in models_in(field.annotation, *field.metadata) for table in SOLIDS.values())
 
 
 def _sentences(model: type[BaseModel]) -> str:
@@ -134,6 +156,9 @@ def _validators(annotation: Any, metadata: Any) -> Iterator[Any]:
 
 
 def _type(field: FieldInfo) -> str:
+    if _is_solid(field):
+        is_list = get_origin(_plain(field.annotation)) is tuple
+        return "list of [solids](solids.md)" if is_list else "a [solid](solids.md)"
     strings = {
         quantities.parse_period: 'a time or a rate, `"0.8 s"` or `"72 bpm"`',
         quantities.parse_steps_or_time: 'time or steps, `"0.5 ms"` or `100`',

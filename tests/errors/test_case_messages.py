@@ -26,6 +26,7 @@ from seiche.errors import CaseError, FormatError
 
 WOMERSLEY = {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s", "profile": "womersley"}
 CAROTID, SAMPLES = {"preset": "internal-carotid"}, {"samples": [1, 2, 3], "harmonics": 4}
+ONE_OF = "give exactly one of gmy, stl"
 OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
 
 
@@ -44,14 +45,10 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
         ("geometry.spacing", "1 s", 'geometry.spacing: "1 s" is a time; expected a length such as "0.1 mm"'),
         ("geometry.spacing", "-1 mm", 'geometry.spacing: "-1 mm" is out of range; expected > 0'),
         ("geometry.spacing", None, "geometry.spacing: is missing; expected distance between adjacent lattice sites"),
-        ("geometry.shape", None, "geometry: give exactly one of gmy, stl, image, shape; none is given"),
-        ("geometry.gmy", "a.gmy", "geometry: give exactly one of gmy, stl, image, shape; gmy and shape are given"),
+        ("geometry.shape", None, "geometry: give exactly one of gmy, stl, image, solid, shape; none is given"),
+        ("geometry.gmy", "a.gmy", f"geometry: {ONE_OF}, image, solid, shape; gmy and shape are given"),
         ("geometry.unit", "1 mm", "geometry: the key unit is only allowed with stl"),
-        (
-            "geometry.origin",
-            ["0 m", "0 m", "0 m"],
-            "geometry: the key origin is not allowed with shape; built-in shapes have a fixed position",
-        ),
+        ("geometry.origin", ["0 m"] * 3, "geometry: the key origin is not allowed with shape, whose position is fixed"),
         (
             "geometry.shape.kind",
             "tub",

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import seiche
+from seiche.domain.axial_solids import SolidCylinder
 from seiche.domain.links import check_sites
-from seiche.domain.obstacles import SolidBox, SolidCylinder, SolidSphere
 from seiche.domain.shapes import box, channel, duct, tube
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
+from seiche.domain.solids import SolidBox, SolidSphere
 from seiche.errors import CaseError
 from seiche.flow.section import developed_profile
 
@@ -131,8 +132,8 @@ def test_a_case_has_the_sites_of_its_obstacles(tmp_path: Path):
         (
             'shape = { kind = "duct", width = "25 mm", height = "2 mm", length = "40 mm", periodic = false, '
             "plates = true }",
-            'shape = { kind = "bifurcation" }',
-            r"obstacle: needs shape = tube, duct, channel or box",
+            'gmy = "vessel.gmy"',
+            r"geometry: obstacle: is not allowed with gmy, whose sites are fixed",
         ),
         (
             'end = ["20 mm", "12 mm", "2 mm"]',

@@ -12,8 +12,8 @@ from seiche.case.load import read_source
 from seiche.case.loading import prepare
 from seiche.cli import main
 from seiche.domain import shapes
-from seiche.domain.obstacles import SolidBox
 from seiche.domain.passages import REACH, Passages
+from seiche.domain.solids import SolidBox
 from seiche.solver import Estimate
 
 BIFURCATION = ROOT / "examples/bifurcation/case.toml"

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ import pytest
 from tests.wave_packets import WAVELENGTH, cylinder_pressure, packet
 
 from seiche.case.waves.interfaces import crossed
-from seiche.case.waves.schema import BoxBody, Ellipsoid, Layer
+from seiche.domain.solids import SolidBox, SolidEllipsoid, SolidLayer
 from seiche.waves import Brick, Forest, Material, Mesh, Solver
 from seiche.waves.averages import NodeCells, averages
 from seiche.waves.basis import Basis
@@ -170,16 +169,13 @@ def test_fluid_and_solid_are_not_averaged() -> None:
 
 
 def test_boundaries_on_sides_of_elements_do_not_cut_them() -> None:
-    def region(kind: Any, **values: Any) -> Any:
-        return kind.model_validate({"kind": kind.__name__.lower().replace("body", ""), **values})
-
     lower = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    layer = region(Layer, bottom="1 m", top="2 m")
+    layer = SolidLayer(1.0, 2.0, 2)
     assert not crossed(layer, lower, lower + 1).any()
-    assert crossed(region(Layer, bottom="0.5 m", top="2 m"), lower, lower + 1).tolist() == [True, True, False]
-    box = region(BoxBody, lower=["0 m", "0 m"], upper=["1 m", "1.5 m"])
+    assert crossed(SolidLayer(0.5, 2.0, 2), lower, lower + 1).tolist() == [True, True, False]
+    box = SolidBox((0.0, 0.0), (1.0, 1.5))
     assert crossed(box, lower, lower + 1).tolist() == [False, False, True]
-    disc = region(Ellipsoid, center=["0 m", "0 m"], radii=["1.2 m", "1.2 m"])
+    disc = SolidEllipsoid((0.0, 0.0), (1.2, 1.2))
     assert crossed(disc, lower, lower + 1).tolist() == [True, True, True]
-    wide = region(Ellipsoid, center=["0.5 m", "0.5 m"], radii=["5 m", "5 m"])
+    wide = SolidEllipsoid((0.5, 0.5), (5.0, 5.0))
     assert not crossed(wide, lower, lower + 1).any()

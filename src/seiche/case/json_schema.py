@@ -40,6 +40,11 @@ _STRINGS = {
 class CaseSchema(GenerateJsonSchema):
     """Generator of the schema for the text of a case file, before its conversion to SI units."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        #: Open sets whose tables are being generated.
+        self._open: list[OneKindOf] = []
+
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
         """Return the schema of the values that the validator accepts."""
         function: Any = schema["function"]["function"]
@@ -63,7 +68,13 @@ class CaseSchema(GenerateJsonSchema):
         owner = getattr(schema["function"]["function"], "__self__", None)
         if not isinstance(owner, OneKindOf):
             return super().function_plain_schema(schema)
-        return {"oneOf": [self.generate_inner(table.__pydantic_core_schema__) for table in owner.tables.values()]}
+        if owner in self._open:  # a part of a combination, which may again be a combination
+            return {"type": "object", "required": ["kind"], "properties": {"kind": {"enum": list(owner.tables)}}}
+        self._open.append(owner)
+        tables = dict.fromkeys(owner.tables.values())
+        alternatives = [self.generate_inner(table.__pydantic_core_schema__) for table in tables]
+        self._open.remove(owner)
+        return {"oneOf": alternatives}
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         """Return the schema without null, which does not exist in TOML."""

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from seiche.domain.assemble import TOUCH_TOLERANCE, CandidateNodes, Floats, WallHits, assemble
 from seiche.domain.bifurcation import bifurcation_surface as bifurcation_surface
-from seiche.domain.obstacles import Obstacle, with_obstacles
+from seiche.domain.obstacles import no_wall, with_obstacles
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, SiteSet
+from seiche.domain.solids import SolidBody
 from seiche.errors import CaseError
 
 #: Distance (p,) in metres of points (p, 3) from the wall, negative in the fluid; only its zero level must be exact.
@@ -33,7 +34,7 @@ def tube(
     axis: Sequence[float] = (1.0, 0.0, 0.0),
     *,
     periodic: bool = False,
-    obstacles: Sequence[Obstacle] = (),
+    obstacles: Sequence[SolidBody] = (),
 ) -> SiteSet:
     """Make a round tube whose axis runs from the origin along `axis`; the ends are "inlet" and "outlet".
 
@@ -82,7 +83,7 @@ def duct(
     *,
     periodic: bool = True,
     plates: bool = False,
-    obstacles: Sequence[Obstacle] = (),
+    obstacles: Sequence[SolidBody] = (),
 ) -> SiteSet:
     """Make a rectangular duct along x, `width` along y and `height` along z, with one corner at the origin.
 
@@ -120,7 +121,7 @@ def duct_ends(width: float, height: float, length: float) -> tuple[IoletPlane, I
 
 
 def channel(
-    height: float, length: float, width: float, spacing: float, *, obstacles: Sequence[Obstacle] = ()
+    height: float, length: float, width: float, spacing: float, *, obstacles: Sequence[SolidBody] = ()
 ) -> SiteSet:
     """Make the gap 0 < z < `height` between two plates, periodic along x (`length`) and y (`width`).
 
@@ -138,7 +139,7 @@ def channel(
     return sites_from_distance(distance, (0.0, 0.0, 0.0), high, spacing, periodic=periodic_axes, obstacles=obstacles)
 
 
-def box(shape: tuple[int, int, int], spacing: float = 1.0, *, obstacles: Sequence[Obstacle] = ()) -> SiteSet:
+def box(shape: tuple[int, int, int], spacing: float = 1.0, *, obstacles: Sequence[SolidBody] = ()) -> SiteSet:
     """Make a box of `shape` sites, less those in `obstacles`, that is periodic in all directions."""
     _check_positive(spacing=spacing)
     if min(shape) < 1:
@@ -146,7 +147,7 @@ def box(shape: tuple[int, int, int], spacing: float = 1.0, *, obstacles: Sequenc
     if obstacles:
         high = spacing * np.array(shape, float)
         all_periodic = (True, True, True)
-        return sites_from_distance(_no_wall, np.zeros(3), high, spacing, periodic=all_periodic, obstacles=obstacles)
+        return sites_from_distance(no_wall, np.zeros(3), high, spacing, periodic=all_periodic, obstacles=obstacles)
     coords = np.empty((shape[0] * shape[1] * shape[2], 3), np.int32)
     for axis, index in enumerate(np.ix_(*(np.arange(extent, dtype=np.int32) for extent in shape))):
         coords[:, axis].reshape(shape)[...] = index
@@ -163,7 +164,7 @@ def sites_from_distance(
     *,
     periodic: tuple[bool, bool, bool] = (False, False, False),
     region: Distance | None = None,
-    obstacles: Sequence[Obstacle] = (),
+    obstacles: Sequence[SolidBody] = (),
 ) -> SiteSet:
     """Fill the part of the box from `low` to `high` (metres) where `distance` is negative, up to the `iolets`.
 
@@ -247,10 +248,6 @@ class ImplicitWall:
         gradient = np.stack([self.distance(points + s) - self.distance(points - s) for s in shifts], axis=1)
         length = np.linalg.norm(gradient, axis=1, keepdims=True)
         return np.asarray(gradient / np.where(length > 0.0, length, 1.0))
-
-
-def _no_wall(points: Floats) -> Floats:
-    return np.full(len(points), -np.inf)
 
 
 def _ends(

@@ -14,10 +14,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.assemble import RIM_MARGIN, CandidateNodes, DroppedComponent, Floats, assemble
+from seiche.domain.assemble import (
+    CHUNK,
+    RIM_MARGIN,
+    TOUCH_TOLERANCE,
+    CandidateNodes,
+    DroppedComponent,
+    Floats,
+    WallFinder,
+    WallHits,
+    assemble,
+)
 from seiche.domain.inside import nodes_inside
+from seiche.domain.obstacles import no_wall, with_obstacles
 from seiche.domain.periodic_ends import END_TOLERANCE, NO_IOLET, PERIODIC, PeriodicEnds
+from seiche.domain.shapes import ImplicitWall
 from seiche.domain.sites import IoletPlane, SiteSet
+from seiche.domain.solids import SolidBody
 from seiche.domain.surface import Loop, Surface
 from seiche.domain.surface_hits import SurfaceWall
 from seiche.errors import CaseError
@@ -69,6 +82,7 @@ def voxelise(
     *,
     origin: tuple[float, float, float] | None = None,
     periodic: tuple[bool, bool, bool] = (False, False, False),
+    obstacles: Sequence[SolidBody] = (),
 ) -> tuple[SiteSet, VoxelReport]:
     """Return the fluid sites inside `surface` (metres) and a report of its defects.
 
@@ -77,7 +91,7 @@ def voxelise(
     (i + 1/2) spacing and the box is minimal.
 
     An inverted surface is reversed. Along `periodic` axes the surface repeats: it ends in two planes, by open rims or
-    flat triangles, and its length must be a whole number of spacings.
+    flat triangles, and its length must be a whole number of spacings. `obstacles` are solid bodies in the vessel.
 
     Link fractions and wall normals are those of the triangles that the links intersect.
 
@@ -88,7 +102,7 @@ def voxelise(
     """
     conflict_text, outward = _orientation_conflict_text(surface), surface.outward()
     try:
-        sites, report = _voxelise(outward, spacing, iolets, origin, periodic)
+        sites, report = _voxelise(outward, spacing, iolets, origin, periodic, obstacles=obstacles)
     except CaseError as error:
         raise CaseError(f"{conflict_text}; {error}") if conflict_text else error from None
     return sites, replace(report, orientation_conflicts=conflict_text, is_reversed=outward is not surface)
@@ -112,6 +126,8 @@ def _voxelise(
     iolets: Sequence[IoletPlane],
     origin: tuple[float, float, float] | None,
     periodic: tuple[bool, bool, bool],
+    *,
+    obstacles: Sequence[SolidBody],
 ) -> tuple[SiteSet, VoxelReport]:
     if not (np.isfinite(spacing) and spacing > 0.0):
         raise CaseError(f"spacing = {spacing:g} m must be positive")
@@ -136,9 +152,36 @@ def _voxelise(
     if caps:
         labels[len(surface.faces) :] = np.repeat([index for _, index in caps], [len(loop.vertices) for loop, _ in caps])
     wall = SurfaceWall(*ends.repeated(closed, labels))
-    sites, dropped, unresolved = assemble(lattice, planes, wall.find, trim=origin is None)
+    find, lattice = (wall.find, lattice) if not obstacles else _around(obstacles, lattice, wall)
+    sites, dropped, unresolved = assemble(lattice, planes, find, trim=origin is None)
     holes = tuple(loop for loop, index in zip(loops, owner, strict=True) if index == NO_IOLET)
     return sites, VoxelReport(holes, tuple(dropped), unresolved, narrow)
+
+
+def _around(
+    obstacles: Sequence[SolidBody], lattice: CandidateNodes, wall: SurfaceWall
+) -> tuple[WallFinder, CandidateNodes]:
+    """Return the first hits of links with the surface or an obstacle, and the lattice without nodes in obstacles."""
+    spacing, node = lattice.spacing, np.asarray(lattice.origin)
+    low = node - 0.5 * spacing
+    box = (low, low + spacing * np.array(lattice.shape))
+    distance = with_obstacles(no_wall, obstacles, box, spacing, lattice.periodic, node=node)
+    outside = [
+        distance(lattice.positions(slice(first, first + CHUNK))) < -TOUCH_TOLERANCE * spacing
+        for first in range(0, len(lattice.coords), CHUNK)
+    ]
+    bodies = ImplicitWall(distance, spacing)
+
+    def find(nodes: CandidateNodes, node: npt.NDArray[np.int64], direction: npt.NDArray[np.int64]) -> WallHits:
+        first, second = wall.find(nodes, node, direction), bodies.find(nodes, node, direction)
+        is_body = np.nan_to_num(second.fraction, nan=np.inf) < np.nan_to_num(first.fraction, nan=np.inf)
+        return WallHits(
+            np.where(is_body, second.fraction, first.fraction),
+            np.where(is_body[:, None], second.normal, first.normal),
+            np.where(is_body, np.int16(-1), first.iolet),
+        )
+
+    return find, lattice.keep(np.concatenate(outside))
 
 
 def _validated(plane: IoletPlane) -> IoletPlane:

@@ -179,15 +179,15 @@ def _limit_field(values: npt.NDArray[Any], inside: npt.NDArray[np.bool_], region
 
 
 def _distance(inside: npt.NDArray[np.bool_], voxel: Floats) -> Floats:
-    """Return the signed distance to the nearest voxel on the other side, positive inside, in the smallest voxel size.
+    """Return the signed distance to the boundary of flags, positive inside, in the smallest voxel size.
 
-    It is half a voxel too large on both sides of the boundary, which is therefore half-way.
+    It is the distance to the nearest voxel on the other side less half a voxel, so the boundary is half-way.
     """
     from scipy.ndimage import distance_transform_edt
 
     size = voxel / voxel.min()
     within, beyond = (distance_transform_edt(flags, sampling=size) for flags in (inside, ~inside))
-    return np.asarray(within - beyond)
+    return np.asarray(np.where(inside, within - 0.5, 0.5 - beyond))
 
 
 def _found(values: npt.NDArray[Any]) -> str:

@@ -13,23 +13,21 @@ import numpy as np
 
 from seiche.case.flow.fit import checked_planes
 from seiche.case.flow.openings import match
-from seiche.case.flow.rims import in_single_precision, planes_of, read_surface, surface_of_file
+from seiche.case.flow.rims import in_single_precision, planes_of, planes_of_solid, read_surface, surface_of_file
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_shapes import (
     Bifurcation,
-    BoxObstacle,
     Channel,
-    CylinderObstacle,
     Duct,
     PeriodicBox,
-    SphereObstacle,
     TubeShape,
 )
+from seiche.case.solids import body_of
 from seiche.domain.links import with_iolets
-from seiche.domain.obstacles import Obstacle, SolidBox, SolidCylinder, SolidSphere
 from seiche.domain.occupancy import SizedSites
 from seiche.domain.passages import Passages
 from seiche.domain.sites import IoletPlane, SiteSet
+from seiche.domain.solids import SolidBody
 from seiche.errors import CaseError
 from seiche.io.files import cause_of
 
@@ -68,11 +66,14 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
     try:
         if table.gmy is not None:
             vessel = vessel_from_file(folder / table.gmy, table.spacing, 1.0, table.origin or (0.0, 0.0, 0.0))
+        elif table.solid is not None:
+            vessel = _vessel_from_solid(case, folder)
         elif table.shape is None or isinstance(table.shape, Bifurcation):
-            surface, planes_of_surface = surface_and_openings(case, folder)
-            vessel = _voxelise_surface(surface, table.spacing, planes_of_surface, table.origin, table.periodic_axes)
+            surface, cuts = surface_and_openings(case, folder)
+            axes, bodies = table.periodic_axes, obstacles_of(case, folder)
+            vessel = _voxelise_surface(surface, table.spacing, cuts, table.origin, periodic=axes, obstacles=bodies)
         else:
-            vessel = _vessel_from_shape(case)
+            vessel = _vessel_from_shape(case, folder)
         if not len(vessel.sites):
             raise CaseError("geometry.spacing: no site is inside the vessel; choose a smaller spacing")
         planes = match(case, vessel.sites.iolets)
@@ -114,7 +115,37 @@ def vessel_from_file(
     return FlowVessel(read_gmy(path, spacing=spacing, origin=origin or (0.0, 0.0, 0.0)))
 
 
-def _vessel_from_shape(case: FlowCase) -> FlowVessel:
+def solid_of(case: FlowCase, folder: Path) -> SolidBody:
+    """Return the body of `geometry.solid`; CaseError if it is infinite or its lattice has too many nodes."""
+    table = case.geometry.solid
+    assert table is not None
+    solid = body_of(table, 3, folder, "geometry.solid")
+    low, high = solid.bounds()
+    if not np.isfinite(high - low).all():
+        raise CaseError("geometry.solid: is infinite; take its intersection with a box or a cylinder")
+    check_node_count(float(np.prod(np.maximum((high - low) / case.geometry.spacing, 1.0))))
+    return solid
+
+
+def _vessel_from_solid(case: FlowCase, folder: Path) -> FlowVessel:
+    from seiche.domain.shapes import sites_from_distance
+
+    solid, spacing, planes = solid_of(case, folder), case.geometry.spacing, planes_of_solid(case)
+    for plane in planes:
+        inner, outer = (np.array([plane.center]) + s * 2.0 * spacing * np.array([plane.normal]) for s in (1.0, -1.0))
+        if solid.depth(inner)[0] < 0.0 < solid.depth(outer)[0]:
+            raise CaseError(f'iolet["{plane.name}"].normal: points out of the fluid; reverse it')
+    low, high = solid.bounds()
+    obstacles = obstacles_of(case, folder)
+    try:
+        return FlowVessel(
+            sites_from_distance(lambda points: -solid.depth(points), low, high, spacing, planes, obstacles=obstacles)
+        )
+    except CaseError as error:
+        raise CaseError(f"geometry: {error}") from None
+
+
+def _vessel_from_shape(case: FlowCase, folder: Path) -> FlowVessel:
     from seiche.domain import shapes
 
     shape, spacing = case.geometry.shape, case.geometry.spacing
@@ -122,7 +153,7 @@ def _vessel_from_shape(case: FlowCase) -> FlowVessel:
         raise CaseError("geometry.shape: is missing")
     assert not isinstance(shape, Bifurcation)
     check_spacing(shape, spacing)
-    options: dict[str, Any] = {"obstacles": obstacles_of(case)}
+    options: dict[str, Any] = {"obstacles": obstacles_of(case, folder)}
     if isinstance(shape, TubeShape | Duct):
         options["periodic"] = shape.periodic
     try:
@@ -140,18 +171,10 @@ def _vessel_from_shape(case: FlowCase) -> FlowVessel:
         raise CaseError(f"{key}: {error}") from None
 
 
-def obstacles_of(case: FlowCase) -> tuple[Obstacle, ...]:
-    """Return the solid bodies of the case, in metres."""
-    result: list[Obstacle] = []
-    for table in case.geometry.obstacle:
-        if isinstance(table, SphereObstacle):
-            result.append(SolidSphere(table.center, table.radius))
-        elif isinstance(table, CylinderObstacle):
-            result.append(SolidCylinder(table.start, table.end, table.radius))
-        else:
-            assert isinstance(table, BoxObstacle)
-            result.append(SolidBox(table.low, table.high))
-    return tuple(result)
+def obstacles_of(case: FlowCase, folder: Path) -> tuple[SolidBody, ...]:
+    """Return the solid bodies in the vessel, in metres."""
+    tables = enumerate(case.geometry.obstacle)
+    return tuple(body_of(table, 3, folder, f"geometry.obstacle[{number}]") for number, table in tables)
 
 
 def _voxelise_surface(
@@ -159,16 +182,20 @@ def _voxelise_surface(
     spacing: float,
     planes: Sequence[IoletPlane],
     origin: tuple[float, float, float] | None,
+    *,
     periodic: tuple[bool, bool, bool] = (False, False, False),
+    obstacles: Sequence[SolidBody] = (),
 ) -> FlowVessel:
     from seiche.domain.voxelise import voxelise
 
     if len(surface.vertices):
         check_node_count(float(np.prod(np.maximum(np.ptp(surface.vertices, axis=0) / spacing, 1.0))))
     try:
-        sites, report = voxelise(surface, spacing, planes, origin=origin, periodic=periodic)
+        sites, report = voxelise(surface, spacing, planes, origin=origin, periodic=periodic, obstacles=obstacles)
     except CaseError as error:
         raise CaseError(f"geometry: {error}") from None
+    if obstacles:  # the wall is that of the sites, since the surface does not include the obstacles
+        return FlowVessel(sites, None, tuple(report.lines()))
     return FlowVessel(sites, surface.outward() if report.is_reversed else surface, tuple(report.lines()))
 
 

@@ -137,8 +137,13 @@ def rim_lines(source: CaseFile, schema: type[FlowCase]) -> list[str]:
     return [*lines, *(["tables for the rims without an iolet:", *proposals, ""] if proposals else [])]
 
 
+def planes_of_solid(case: FlowCase) -> tuple[IoletPlane, ...]:
+    """Return the planes that cut the body of a case; CaseError if a position is incomplete."""
+    return tuple(_plane(opening) for opening in case.iolet)
+
+
 def _plane(opening: Opening) -> IoletPlane:
-    for key in ("normal", "radius"):
+    for key in ("center", "normal", "radius"):
         if getattr(opening, key) is None:
             raise CaseError(
                 f'iolet["{opening.name}"].{key}: is missing; a closed surface requires center, normal and radius'

@@ -17,7 +17,6 @@ from seiche.case.flow.schema_shapes import (
     Channel,
     Duct,
     Nearest,
-    ObstacleTable,
     PeriodicBox,
     Plane,
     Segment,
@@ -41,6 +40,7 @@ from seiche.case.quantities import (
     Viscosity,
 )
 from seiche.case.run_tables import CaseTable, OutputTable, RunTable
+from seiche.case.solids import Part
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, check_unique_names
 
 #: Tables of a case with cells.
@@ -55,18 +55,19 @@ Shape = Annotated[TubeShape | Duct | Channel | PeriodicBox | Bifurcation, Field(
 
 
 class Geometry(Table):
-    """The vessel: exactly one of `gmy`, `stl`, `image` and `shape`."""
+    """The vessel: exactly one of `gmy`, `stl`, `image`, `solid` and `shape`."""
 
     spacing: PositiveLength = Field(description="distance between adjacent lattice sites")
     gmy: FileName | None = Field(default=None, description="HemeLB geometry file, relative to the case file")
     stl: FileName | None = Field(default=None, description="STL surface, ASCII or binary, relative to the case file")
     image: ImageRegion | None = Field(default=None, description="region of an image of voxels")
+    solid: Part | None = Field(default=None, description="inside of a body, cut at the iolets: a table of any kind")
     shape: Shape | None = Field(default=None, description="built-in shape")
-    obstacle: Annotated[tuple[ObstacleTable, ...], FromList] = Field(
-        default=(), description="solid bodies in a built-in shape, other than a bifurcation"
+    obstacle: Annotated[tuple[Part, ...], FromList] = Field(
+        default=(), description="solid bodies in the vessel, each a table of any kind; not with `gmy`"
     )
     unit: PositiveLength | None = Field(default=None, description="length unit of the STL file; needed with `stl`")
-    origin: Point | None = Field(default=None, description="position of the site (0, 0, 0); not with `shape`")
+    origin: Point | None = Field(default=None, description="position of the site (0, 0, 0); not with `shape`, `solid`")
     periodic: Annotated[tuple[Literal["x", "y", "z"], ...], FromList] = Field(
         default=(), description="periodic axes of an STL vessel, which ends in planes perpendicular to them, or image"
     )
@@ -78,17 +79,17 @@ class Geometry(Table):
 
     @model_validator(mode="after")
     def _one_source(self) -> Geometry:
-        source = self.exactly_one_of(("gmy", "stl", "image", "shape"))
+        source = self.exactly_one_of(("gmy", "stl", "image", "solid", "shape"))
         if source == "stl" and self.unit is None:
             raise ValueError('the length unit of an STL file is unknown; add the key unit, such as "1 mm"')
         if source != "stl" and self.unit is not None:
             raise ValueError("the key unit is only allowed with stl")
         if source not in ("stl", "image") and self.periodic:
             raise ValueError("the key periodic is only allowed with stl and image; built-in shapes have their own")
-        if self.obstacle and (source != "shape" or isinstance(self.shape, Bifurcation)):
-            raise ValueError("obstacle: needs shape = tube, duct, channel or box; put other bodies into the surface")
-        if source == "shape" and self.origin is not None:
-            raise ValueError("the key origin is not allowed with shape; built-in shapes have a fixed position")
+        if self.obstacle and source == "gmy":
+            raise ValueError("obstacle: is not allowed with gmy, whose sites are fixed")
+        if source in ("shape", "solid") and self.origin is not None:
+            raise ValueError(f"the key origin is not allowed with {source}, whose position is fixed")
         return self
 
 

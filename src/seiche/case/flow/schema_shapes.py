@@ -141,20 +141,6 @@ class WallInBox(Table):
     _corners_in_order = ordered("low", "high", "high: is not above low along every axis")
 
 
-class SphereObstacle(Sphere):
-    """A solid sphere in a built-in shape."""
-
-
-class CylinderObstacle(WallInCylinder):
-    """A solid round cylinder in a built-in shape; an end at a wall or a periodic plane is not a surface."""
-
-
-class BoxObstacle(WallInBox):
-    """A solid box along the axes in a built-in shape; a side at a wall or a periodic plane is not a surface."""
-
-
-ObstacleTable = Annotated[SphereObstacle | CylinderObstacle | BoxObstacle, Field(discriminator="kind")]
-
 PatchTable = Annotated[WallOnPlane | WallInSphere | WallInCylinder | WallInBox, Field(discriminator="kind")]
 
 

@@ -17,9 +17,11 @@ from seiche.case.flow.geometry import (
     check_node_count,
     check_spacing,
     obstacles_of,
+    solid_of,
     surface_and_openings,
 )
 from seiche.case.flow.openings import match
+from seiche.case.flow.rims import planes_of_solid
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, TubeShape
 from seiche.domain.occupancy import SizedSites
@@ -55,7 +57,7 @@ def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None
     spacing = case.geometry.spacing
     try:
         size = _size(case, folder)
-        bodies = [obstacle.measure() for obstacle in obstacles_of(case)]
+        bodies = [obstacle.measure() for obstacle in obstacles_of(case, folder)]
         volume = max(0.0, size.volume - sum(body for body, _ in bodies))
         count = volume / spacing**3
         if count <= MAX_CREATED_SITES:
@@ -93,6 +95,10 @@ def _coarse(case: FlowCase, folder: Path, source: str, factor: float) -> SiteSet
 
 def _size(case: FlowCase, folder: Path) -> _Size:
     shape, spacing = case.geometry.shape, case.geometry.spacing
+    if case.geometry.solid is not None:
+        solid = solid_of(case, folder)
+        low, high = solid.bounds()
+        return _Size(*solid.measure(), (high - low).tolist(), iolets=planes_of_solid(case))
     if shape is None or isinstance(shape, Bifurcation):
         surface, planes = surface_and_openings(case, folder)
         loops = surface.boundary_loops()

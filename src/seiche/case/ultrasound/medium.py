@@ -36,7 +36,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
     for name in ("sound_speed", "density"):
         if name not in values:
             raise CaseError(f"medium.{name}: is missing; set it, or choose a material or a file")
-    regions = [(region, properties_of(region, power)) for region in table.region]
+    regions = placed_regions(table, grid, folder)
     if averages(table):
         values = average_regions(regions, values, grid)
     else:
@@ -50,6 +50,21 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
             if value is not None:
                 values[name] = np.where(is_bone, value, values.get(name, 0.0))
     return medium_with(values, table)
+
+
+def placed_regions(table: MediumTable, grid: Grid, folder: Path) -> list[Filled]:
+    """Return the regions of a medium; CaseError if one does not suit the axes of the grid."""
+    dim = len(grid.shape)
+    return [
+        Filled.of(
+            region,
+            dim,
+            folder,
+            name=f"medium.region[{number}]",
+            properties=properties_of(region, table.exponent),
+        )
+        for number, region in enumerate(table.region)
+    ]
 
 
 def medium_with(values: Mapping[str, Any], table: MediumTable) -> Medium:
@@ -76,11 +91,11 @@ def averages(table: MediumTable) -> bool:
 
 def _fill_regions(regions: Sequence[Filled], values: dict[str, Any], grid: Grid) -> None:
     """Set the values at each point to those of the last region that contains it; CaseError for an empty region."""
-    for number, (region, properties) in enumerate(regions):
-        inside = region_points(region, grid, f"medium.region[{number}]")
+    for number, region in enumerate(regions):
+        inside = region_points(region.solid, grid)
         if not inside.any():
             raise CaseError(f"medium.region[{number}]: the {region.kind} contains no point of the grid")
-        for name, value in properties.items():
+        for name, value in region.properties.items():
             values[name] = np.where(inside, value, values.get(name, 0.0))
 
 

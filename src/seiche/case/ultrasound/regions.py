@@ -7,57 +7,49 @@ The cell of a point is the box around it with a side of one spacing (theory/ultr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.ultrasound.points import Floats, along, check_axes, distance
-from seiche.case.ultrasound.schema import BallRegion, BoxRegion, ShellRegion
+from seiche.case.solids import SolidBody, body_of
+from seiche.case.ultrasound.points import Floats, along
+from seiche.case.ultrasound.schema import RegionTable, SolidRegion
 from seiche.domain.cells import subdivide
 from seiche.errors import CaseError
 from seiche.ultrasound import Grid
 
 Flags = npt.NDArray[np.bool_]
-Region = BoxRegion | BallRegion | ShellRegion
-#: A region and the properties that it replaces.
-Filled = tuple[Region, Mapping[str, float]]
 #: Samples along each axis of a cell, by the number of axes; cells are also divided at the sides of boxes.
 _SAMPLES = {1: 16, 2: 16, 3: 5}
 #: Number of points or samples processed at a time.
 _CHUNK = 1 << 18
-#: Distance of a boundary from the side of a cell, relative to the cell size, below which it is taken to be on the side.
-_ON_SIDE = 1e-9
 #: Maximum relative change of a value by sharpening.
 MAX_CHANGE = 1 / 8
 
 
-def check_region(region: Region, grid: Grid, name: str) -> None:
-    """Raise a CaseError if a region does not have the number of axes of the grid, or if its radii are not in order."""
-    position = region.lower if isinstance(region, BoxRegion) else region.center
-    check_axes(f"{name}.{'lower' if isinstance(region, BoxRegion) else 'center'}", position, grid)
-    if isinstance(region, BoxRegion):
-        check_axes(f"{name}.upper", region.upper, grid)
-    elif isinstance(region, ShellRegion) and region.inner >= region.outer:
-        inner, outer = region.inner, region.outer
-        raise CaseError(f"{name}: the inner radius {inner:g} m is not less than the outer radius {outer:g} m")
+@dataclass(frozen=True)
+class Filled:
+    """A part of the medium: its body, the kind of the body for messages, and the properties that it replaces."""
+
+    solid: SolidBody
+    kind: str
+    properties: Mapping[str, float]
+
+    @staticmethod
+    def of(region: RegionTable, dim: int, folder: Path, *, name: str, properties: Mapping[str, float]) -> Filled:
+        """Return the part of a table; CaseError, beginning with `name`, if it does not suit the `dim` axes."""
+        if isinstance(region, SolidRegion):
+            return Filled(body_of(region.where, dim, folder, f"{name}.where"), region.where.kind, properties)
+        return Filled(body_of(region, dim, folder, name), region.kind, properties)
 
 
-def region_points(region: Region, grid: Grid, name: str) -> Flags:
-    """Return the points of the grid inside a region, as a mask; CaseError for an invalid region."""
-    check_region(region, grid, name)
-    if isinstance(region, BoxRegion):
-        inside = np.ones(grid.shape, bool)
-        for number, axis in enumerate(grid.axes):
-            x = along(grid, axis)
-            inside &= (x >= region.lower[number]) & (x <= region.upper[number])
-        return inside
-    radius = distance(grid, region.center)
-    if isinstance(region, ShellRegion):
-        return np.asarray((radius >= region.inner) & (radius <= region.outer))
-    return np.asarray(radius <= region.radius)
+def region_points(solid: SolidBody, grid: Grid) -> Flags:
+    """Return the points of the grid inside a body, as a mask."""
+    return np.asarray(np.broadcast_to(solid.contains([along(grid, axis) for axis in grid.axes]), grid.shape))
 
 
 def average_regions(regions: Sequence[Filled], values: Mapping[str, float], grid: Grid) -> dict[str, Any]:
@@ -75,8 +67,6 @@ def average_regions(regions: Sequence[Filled], values: Mapping[str, float], grid
     Raises:
         CaseError: a region contains no part of the grid.
     """
-    for number, (region, _) in enumerate(regions):
-        check_region(region, grid, f"medium.region[{number}]")
     result = _averaged(regions, values, grid, None)
     if "density" in result or "sound_speed" in result:
         density, speed = (result.get(name, values.get(name, 0.0)) for name in ("density", "sound_speed"))
@@ -85,8 +75,8 @@ def average_regions(regions: Sequence[Filled], values: Mapping[str, float], grid
         result["sound_speed"] = np.where(sharp == compressibility, speed, 1 / np.sqrt(density * sharp))
     if "density" in result:
         densities = [
-            (region, {name: value for name, value in properties.items() if name == "density"})
-            for region, properties in regions
+            replace(region, properties={k: v for k, v in region.properties.items() if k == "density"})
+            for region in regions
         ]
         fields = [_averaged(densities, values, grid, axis)["density"] for axis in range(len(grid.shape))]
         return {**values, **result, "staggered_density": tuple(_sharpened(field) for field in fields)}
@@ -97,7 +87,7 @@ def _averaged(
     regions: Sequence[Filled], values: Mapping[str, float], grid: Grid, shifted: int | None
 ) -> dict[str, Floats]:
     """Return the properties that regions replace, at the points or half a spacing along the axis `shifted`."""
-    names = {name for _, properties in regions for name in properties}
+    names = {name for region in regions for name in region.properties}
     result = {name: np.full(grid.shape, values.get(name, 0.0), np.float64) for name in names}
     rows = max(1, _CHUNK // int(np.prod(grid.shape[1:], dtype=np.int64)))
     present = np.zeros(len(regions), bool)
@@ -106,7 +96,7 @@ def _averaged(
         present |= slab.fill({name: values[first : first + rows] for name, values in result.items()}, values)
     if shifted is None and not present.all():
         number = int(np.argmin(present))
-        raise CaseError(f"medium.region[{number}]: the {regions[number][0].kind} contains no point of the grid")
+        raise CaseError(f"medium.region[{number}]: the {regions[number].kind} contains no point of the grid")
     return result
 
 
@@ -157,16 +147,16 @@ class _Slab:
         positions[0] = positions[0][self.rows]
         shape = tuple(len(x) for x in positions)
         mesh = [x.reshape([-1 if k == a else 1 for k in range(len(shape))]) for a, x in enumerate(positions)]
-        inside = [np.broadcast_to(_contains(region, mesh), shape) for region, _ in self.regions]
+        inside = [np.broadcast_to(region.solid.contains(mesh), shape) for region in self.regions]
         low, high = ([x + sign * h for x, h in zip(mesh, half, strict=True)] for sign in (-1, 1))
         if self.grid.symmetry is not None:  # a cell on the axis has no points of negative radius
             low[-1] = np.maximum(low[-1], 0.0)
-        cut = [np.broadcast_to(_cuts(region, low, high), shape) for region, _ in self.regions]
+        cut = [np.broadcast_to(region.solid.cuts(low, high), shape) for region in self.regions]
         present = np.array([mask.any() for mask in inside])
         cut_cells = np.flatnonzero(reduce(np.logical_or, cut))
         cells = np.stack(np.unravel_index(cut_cells, shape), axis=1)
-        for mask, (_, properties) in zip(inside, self.regions, strict=True):
-            for name, value in properties.items():
+        for mask, region in zip(inside, self.regions, strict=True):
+            for name, value in region.properties.items():
                 values[name][mask] = value
         step = max(1, _CHUNK // _SAMPLES[len(shape)] ** len(shape))
         for start in range(0, len(cut_cells), step):
@@ -200,12 +190,13 @@ class _Slab:
             product = product * fractions.reshape(shape)
         samples = {name: np.full((len(product), product[0].size), value) for name, value in uniform.items()}
         reached = np.zeros(len(self.regions), bool)
-        for number, ((region, properties), (cut, inside)) in enumerate(zip(self.regions, flags, strict=True)):
+        for number, (region, (cut, inside)) in enumerate(zip(self.regions, flags, strict=True)):
             fully_inside, partly = inside & ~cut, np.flatnonzero(cut)
-            contained = np.broadcast_to(_contains(region, [x[partly] for x in mesh]), (len(partly), *product.shape[1:]))
+            contained = region.solid.contains([x[partly] for x in mesh])
+            contained = np.broadcast_to(contained, (len(partly), *product.shape[1:]))
             contained = contained.reshape(len(partly), product[0].size)
             reached[number] = contained.any()
-            for name, value in properties.items():
+            for name, value in region.properties.items():
                 samples[name][fully_inside] = value
                 samples[name][partly] = np.where(contained, value, samples[name][partly])
         weights = product.reshape(len(product), -1)
@@ -227,44 +218,8 @@ class _Slab:
         low, high = centres - half, centres + half
         if self.grid.is_radial(self.grid.axes[axis]):
             low = np.maximum(low, 0.0)
-        planes = np.unique([plane for region, _ in self.regions for plane in _planes(region, axis, dimensions)])
+        planes = np.unique([plane for region in self.regions for plane in region.solid.planes(axis, dimensions)])
         within = (planes > low[:, None]) & (planes < high[:, None])
         count = int(within.sum(1).max(initial=0))
         cuts = np.sort(np.where(within, planes, np.inf), axis=1)[:, :count]
         return subdivide(low, high, np.where(np.isfinite(cuts), cuts, low[:, None]), _SAMPLES[dimensions])
-
-
-def _planes(region: Region, axis: int, dimensions: int) -> Sequence[float]:
-    """Return the coordinates, along an axis, of the plane boundaries of a region that are normal to it."""
-    if isinstance(region, BoxRegion):
-        return region.lower[axis], region.upper[axis]
-    if dimensions > 1:
-        return ()
-    radii = (region.inner, region.outer) if isinstance(region, ShellRegion) else (region.radius,)
-    return tuple(region.center[0] + sign * radius for radius in radii for sign in (-1, 1))
-
-
-def _contains(region: Region, coordinates: Sequence[Floats]) -> Flags:
-    """Return whether a region contains points, whose coordinates are arrays that broadcast to each other."""
-    if isinstance(region, BoxRegion):
-        intervals = [(x >= a) & (x <= b) for x, a, b in zip(coordinates, region.lower, region.upper, strict=True)]
-        return np.asarray(reduce(np.logical_and, intervals))
-    radius = np.sqrt(reduce(np.add, [(x - c) ** 2 for x, c in zip(coordinates, region.center, strict=True)]))
-    if isinstance(region, ShellRegion):
-        return np.asarray((radius >= region.inner) & (radius <= region.outer))
-    return np.asarray(radius <= region.radius)
-
-
-def _cuts(region: Region, low: Sequence[Floats], high: Sequence[Floats]) -> Flags:
-    """Return whether the boundary of a region is inside cells with the ends `low` and `high` along each axis."""
-    margins = [_ON_SIDE * (b - a) for a, b in zip(low, high, strict=True)]
-    if isinstance(region, BoxRegion):
-        sides = list(zip(low, high, region.lower, region.upper, margins, strict=True))
-        touched = reduce(np.logical_and, [(b - m > first) & (a + m < last) for a, b, first, last, m in sides])
-        within = reduce(np.logical_and, [(a >= first - m) & (b <= last + m) for a, b, first, last, m in sides])
-        return np.asarray(touched & ~within)
-    radii = (region.inner, region.outer) if isinstance(region, ShellRegion) else (region.radius,)
-    ends = [(a + m, b - m, c) for a, b, c, m in zip(low, high, region.center, margins, strict=True)]
-    nearest = reduce(np.add, [(np.clip(c, a, b) - c) ** 2 for a, b, c in ends])
-    farthest = reduce(np.add, [np.maximum(abs(a - c), abs(b - c)) ** 2 for a, b, c in ends])
-    return np.asarray(reduce(np.logical_or, [(nearest < radius**2) & (farthest > radius**2) for radius in radii]))

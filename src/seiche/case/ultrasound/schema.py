@@ -22,6 +22,7 @@ from seiche.case.quantities import (
     StepsOrTime,
 )
 from seiche.case.run_tables import CaseTable, OutputTable, RunTable
+from seiche.case.solids import BoxSolid, Part, ShellSolid, SphereSolid
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
 from seiche.case.ultrasound.points import Ball
 from seiche.case.ultrasound.sources import InitialPressure, Source
@@ -97,27 +98,26 @@ class Properties(Table):
     alpha_coeff: float | None = Field(default=None, ge=0, description="absorption in dB/(MHz^y cm)")
 
 
-class BoxRegion(Properties):
+class BoxRegion(BoxSolid, Properties):
     """Points in a box."""
 
-    kind: Literal["box"]
-    lower: Position = Field(description="corner with the lowest coordinates")
-    upper: Position = Field(description="corner with the highest coordinates")
 
-
-class BallRegion(Ball, Properties):
+class BallRegion(SphereSolid, Properties):
     """Points in a disc (2D) or ball."""
 
-    kind: Literal["ball"]
 
-
-class ShellRegion(Properties):
+class ShellRegion(ShellSolid, Properties):
     """Points between two circles (2D) or spheres."""
 
-    kind: Literal["shell"]
-    center: Position = Field(description="centre")
-    inner: PositiveLength = Field(description="inner radius")
-    outer: PositiveLength = Field(description="outer radius")
+
+class SolidRegion(Properties):
+    """Points in a solid body of any kind."""
+
+    kind: Literal["solid"]
+    where: Part = Field(description="the body")
+
+
+RegionTable = BoxRegion | BallRegion | ShellRegion | SolidRegion
 
 
 class CtTable(Table):
@@ -145,9 +145,9 @@ class MediumTable(Properties):
     file: FileName | None = Field(
         default=None, description="a .npz with arrays sound_speed, density, alpha_coeff, BonA of the grid's shape"
     )
-    region: Annotated[
-        tuple[Annotated[BoxRegion | BallRegion | ShellRegion, Field(discriminator="kind")], ...], OneOrMore
-    ] = Field(default=(), description="regions with other properties")
+    region: Annotated[tuple[Annotated[RegionTable, Field(discriminator="kind")], ...], OneOrMore] = Field(
+        default=(), description="regions with other properties"
+    )
     average: bool = Field(
         default=True,
         description="average regions over the cells of points at their boundaries; not with file, ct or relaxation",

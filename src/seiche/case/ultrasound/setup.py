@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from seiche.case.kind import Setup
 from seiche.case.load import check_tables
+from seiche.case.solids import files_of_solids
 from seiche.case.source import CaseFile
 from seiche.case.ultrasound.medium import medium_of
 from seiche.case.ultrasound.points import check_axes, distance
@@ -65,7 +66,8 @@ class UltrasoundSetup(Setup):
         path, medium = Path(self.source), self.case.medium
         names = [medium.file, None if medium.ct is None else medium.ct.file]
         names += [name for source in self.case.source for name in source.files]
-        return [path, *(path.parent / name for name in names if name is not None)]
+        files = [path.parent / name for name in names if name is not None]
+        return [path, *files, *files_of_solids(medium.region, path.parent)]
 
 
 #: Ranges of sound speed (m/s) and density (kg/m^3) that include all gases, liquids and solids.

@@ -12,10 +12,10 @@ import numpy as np
 
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
-from seiche.case.ultrasound.medium import averages, medium_with, properties_of
+from seiche.case.ultrasound.medium import averages, medium_with, placed_regions, properties_of
 from seiche.case.ultrasound.points import along, check_axes
-from seiche.case.ultrasound.regions import MAX_CHANGE
-from seiche.case.ultrasound.schema import BoxRegion, MediumTable, UltrasoundCase
+from seiche.case.ultrasound.regions import MAX_CHANGE, Filled
+from seiche.case.ultrasound.schema import MediumTable, UltrasoundCase
 from seiche.case.ultrasound.setup import (
     UltrasoundSetup,
     check_frequencies,
@@ -82,7 +82,7 @@ def sized_setup(source: CaseFile) -> UltrasoundSetup | None:
 
 
 def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
-    medium = _medium(case.medium, case.grid.empty)
+    medium = _medium(case.medium, case.grid.empty, path.parent)
     grid = with_time(case, case.grid.empty, medium)
     check_plausible(medium, grid)
     if grid.symmetry is not None:
@@ -96,14 +96,13 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
 
 
-def _medium(table: MediumTable, grid: Grid) -> Medium:
+def _medium(table: MediumTable, grid: Grid, folder: Path) -> Medium:
     """Return the medium with one value per part instead of one per point; CaseError for an invalid part."""
     power = table.exponent
     parts = [properties_of(table, power)]
-    for number, region in enumerate(table.region):
+    for number, region in enumerate(placed_regions(table, grid, folder)):
         _check_region_in_grid(region, grid, f"medium.region[{number}]")
-        own = properties_of(region, power)
-        parts += [parts[0] | own, parts[-1] | own]
+        parts += [{**parts[0], **region.properties}, {**parts[-1], **region.properties}]
     averaged = averages(table)
     if averaged:
         parts += _extremes(parts, len(grid.shape))
@@ -133,20 +132,9 @@ def _extremes(parts: list[dict[str, float]], dimensions: int) -> list[dict[str, 
     return result
 
 
-def _check_region_in_grid(region: Any, grid: Grid, name: str) -> None:
+def _check_region_in_grid(region: Filled, grid: Grid, name: str) -> None:
     """Raise a CaseError for a region whose bounding box contains no point of the grid."""
-    if isinstance(region, BoxRegion):
-        check_axes(f"{name}.lower", region.lower, grid)
-        check_axes(f"{name}.upper", region.upper, grid)
-        low, high = region.lower, region.upper
-    else:
-        check_axes(f"{name}.center", region.center, grid)
-        radius = region.outer if hasattr(region, "outer") else region.radius
-        if hasattr(region, "inner") and region.inner >= region.outer:
-            inner, outer = region.inner, region.outer
-            raise CaseError(f"{name}: the inner radius {inner:g} m is not less than the outer radius {outer:g} m")
-        low = tuple(c - radius for c in region.center)
-        high = tuple(c + radius for c in region.center)
+    low, high = region.solid.bounds()
     for axis, first, last in zip(grid.axes, low, high, strict=True):
         positions = along(grid, axis)
         if not ((positions >= first) & (positions <= last)).any():

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.solids import body_of
 from seiche.case.waves.interfaces import crossed, planes, varying
 from seiche.case.waves.layer import Roots
-from seiche.case.waves.schema import AttenuationTable, BoxBody, Ellipsoid, Layer, MaterialTable, SegyTable
+from seiche.case.waves.schema import AttenuationTable, MaterialTable, SegyTable
+from seiche.domain.solids import SolidBody
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.arrays import hdf5_file, values_of
@@ -27,8 +29,6 @@ from seiche.waves.sizes import SizeField
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 NAMES = ("density", "cp", "cs")
-#: Number of boxes along the last axis that approximate an ellipsoid for element sizes.
-_PARTS = 8
 #: Relative difference between values in an element below which they count as equal.
 _SAME = 1e-9
 #: Number of points of a sampled mesh in each region.
@@ -153,31 +153,13 @@ def read_segy_grid(table: SegyTable, dim: int, folder: Path) -> PropertyGrid:
     return grid
 
 
-def _inside(where: Layer | BoxBody | Ellipsoid | None, points: Floats) -> npt.NDArray[np.bool_]:
-    if where is None:
-        return np.ones(len(points), np.bool_)
-    if isinstance(where, Layer):
-        return np.asarray((points[:, -1] >= where.bottom) & (points[:, -1] <= where.top))
-    if isinstance(where, BoxBody):
-        return np.asarray(((points >= np.array(where.lower)) & (points <= np.array(where.upper))).all(1))
-    return np.asarray((((points - np.array(where.center)) / np.array(where.radii)) ** 2).sum(1) <= 1)
+def _inside(where: SolidBody | None, points: Floats) -> npt.NDArray[np.bool_]:
+    return np.ones(len(points), np.bool_) if where is None else where.contains(list(points.T))
 
 
-def _boxes(where: Layer | BoxBody | Ellipsoid | None, dim: int) -> tuple[Floats, Floats]:
+def _boxes(where: SolidBody | None, dim: int) -> tuple[Floats, Floats]:
     """Return lower and upper corners (k, dim) of boxes that together enclose a region."""
-    lower, upper = np.full((1, dim), -np.inf), np.full((1, dim), np.inf)
-    if isinstance(where, Layer):
-        lower[:, -1], upper[:, -1] = where.bottom, where.top
-    elif isinstance(where, BoxBody):
-        lower[:], upper[:] = where.lower, where.upper
-    elif isinstance(where, Ellipsoid):
-        center, radii = np.array(where.center), np.array(where.radii)
-        ends = np.linspace(-1.0, 1.0, _PARTS + 1)
-        widest = np.where((ends[:-1] < 0) & (ends[1:] > 0), 0.0, np.minimum(abs(ends[:-1]), abs(ends[1:])))
-        half_widths = np.sqrt(1 - widest**2)[:, None] * radii
-        lower, upper = center - half_widths, center + half_widths
-        lower[:, -1], upper[:, -1] = center[-1] + radii[-1] * ends[:-1], center[-1] + radii[-1] * ends[1:]
-    return lower, upper
+    return where.boxes(dim) if where is not None else (np.full((1, dim), -np.inf), np.full((1, dim), np.inf))
 
 
 def _grid_of(table: MaterialTable, dim: int, folder: Path) -> PropertyGrid | None:
@@ -196,18 +178,16 @@ class Media:
     def __init__(self, tables: Sequence[MaterialTable], dim: int, folder: Path) -> None:
         self._tables, self._dim = tuple(tables), dim
         self._grids = [_grid_of(table, dim, folder) for table in tables]
-        for table in tables:
-            if (where := table.where) is None or isinstance(where, Layer):
-                continue
-            vectors = (where.lower, where.upper) if isinstance(where, BoxBody) else (where.center, where.radii)
-            if {len(vector) for vector in vectors} != {dim}:
-                raise CaseError(f'material["{table.name}"].where: needs {dim} numbers, one for each axis of the mesh')
+        self._regions = [
+            None if table.where is None else body_of(table.where, dim, folder, f'material["{table.name}"].where')
+            for table in tables
+        ]
 
     def notes(self, lower: Floats, upper: Floats) -> list[str]:
         """Return notes on media outside a box, and on files that do not cover it."""
         notes = []
-        for table, grid in zip(self._tables, self._grids, strict=True):
-            low, high = self._extent(table, lower, upper)
+        for table, grid, where in zip(self._tables, self._grids, self._regions, strict=True):
+            low, high = self._extent(where, lower, upper)
             if (low >= high).any():
                 notes.append(f'material["{table.name}"] is outside the mesh')
             elif grid is not None:
@@ -224,8 +204,8 @@ class Media:
         """Return notes on media that contain no element centre of the mesh or, with `nodes`, no node (collective)."""
         centers = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
         points = centers if nodes is None else nodes.reshape(-1, self._dim)
-        used = world.allreduce_max(np.array([_inside(table.where, points).any() for table in self._tables], np.int64))
-        extents = [self._extent(table, *mesh.extent) for table in self._tables]
+        used = world.allreduce_max(np.array([_inside(where, points).any() for where in self._regions], np.int64))
+        extents = [self._extent(where, *mesh.extent) for where in self._regions]
         noun = "element centre" if nodes is None else "node"
         return [
             f'material["{table.name}"]: contains no {noun} and is ignored; use smaller elements (mesh.size)'
@@ -233,16 +213,16 @@ class Media:
             if not is_used and not (low >= high).any()
         ]
 
-    def _extent(self, table: MaterialTable, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    def _extent(self, where: SolidBody | None, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Return the corners of the intersection of a medium with a box; lower exceeds upper if there is none."""
-        lows, highs = _boxes(table.where, self._dim)
+        lows, highs = _boxes(where, self._dim)
         return np.maximum(lows.min(0), lower), np.minimum(highs.max(0), upper)
 
     def at(self, points: Floats) -> Floats:
         """Return density, cp and cs, (3, n), at points (n, dim)."""
         result = np.empty((3, len(points)))
-        for table, grid in zip(self._tables, self._grids, strict=True):
-            inside = _inside(table.where, points)
+        for table, grid, where in zip(self._tables, self._grids, self._regions, strict=True):
+            inside = _inside(where, points)
             if grid is not None:
                 result[:, inside] = grid.at(points[inside])
             else:
@@ -252,8 +232,8 @@ class Media:
     def qualities(self, points: Floats) -> Floats:
         """Return Q_p and Q_s, (2, n), at points (n, dim); Q_p is nan if only shear dissipates energy."""
         result = np.empty((2, len(points)))
-        for table in self._tables:
-            inside = _inside(table.where, points)
+        for table, where in zip(self._tables, self._regions, strict=True):
+            inside = _inside(where, points)
             result[:, inside] = [[np.nan if table.qp is None else table.qp], [np.inf if table.qs is None else table.qs]]
         return result
 
@@ -290,9 +270,9 @@ class Media:
         """Return whether the boundary of a region crosses each element."""
         lower, upper = mesh.lower[: mesh.count], mesh.lower[: mesh.count] + mesh.sizes[: mesh.count]
         result = np.zeros(mesh.count, np.bool_)
-        for table in self._tables:
-            if table.where is not None:
-                result |= crossed(table.where, lower, upper)
+        for where in self._regions:
+            if where is not None:
+                result |= crossed(where, lower, upper)
         return result
 
     def averaged(self, mesh: Mesh, nodes: int, positions: Floats, world: World) -> Material:
@@ -304,13 +284,13 @@ class Media:
         center = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
         crossed_elements = np.nonzero(self.crossed(mesh))[0]
         sampled = np.zeros(mesh.count, np.bool_)
-        for table, grid in zip(self._tables, self._grids, strict=True):
-            sampled = np.where(_inside(table.where, center), grid is not None, sampled)
+        for where, grid in zip(self._regions, self._grids, strict=True):
+            sampled = np.where(_inside(where, center), grid is not None, sampled)
         values = np.repeat(self.at(center)[:, :, None], nodes**self._dim, axis=2)
         values[:, sampled] = self._at_nodes(center[sampled], positions[sampled])
         if len(crossed_elements):
-            half_widths = planes([table.where for table in self._tables if table.where is not None], self._dim)
-            values[:, crossed_elements] = averages(NodeCells(mesh, nodes, crossed_elements, half_widths), self.at)
+            across = planes([where for where in self._regions if where is not None], self._dim)
+            values[:, crossed_elements] = averages(NodeCells(mesh, nodes, crossed_elements, across), self.at)
         differ = abs(values - values[:, :, :1]).max() > _SAME * abs(values).max() if mesh.count else False
         by_node = world.allreduce_max(np.array([float(differ)]))[0] > 0
         return Material(*(values if by_node else self.at(center)))
@@ -339,8 +319,8 @@ class Media:
         center, sizes = mesh.lower[: mesh.count][counted], mesh.sizes[: mesh.count][counted]
         center = center + sizes / 2
         owner = np.zeros(len(center), np.int64)
-        for number, table in enumerate(self._tables):
-            owner[_inside(table.where, center)] = number
+        for number, where in enumerate(self._regions):
+            owner[_inside(where, center)] = number
         _, cp, cs = self.at(center)
         elements = np.where(cs > 0, cs, cp) / frequency / sizes.max(1)
         fewest = np.full(len(self._tables), np.inf)
@@ -354,8 +334,8 @@ class Media:
         Those in a region are reproducible random points in the box around it.
         """
         random, points = np.random.default_rng(2), []
-        for table, grid in zip(self._tables, self._grids, strict=True):
-            low, high = self._extent(table, lower, upper)
+        for grid, where in zip(self._grids, self._regions, strict=True):
+            low, high = self._extent(where, lower, upper)
             if (low < high).all():
                 points.append(low + random.random((_LANDMARKS, self._dim)) * (high - low))
             if grid is not None:
@@ -369,9 +349,9 @@ class Media:
     def sizes(self, elements_a_wavelength: float, frequency: float, roots: Roots) -> SizeField:
         """Return sizes, in tree units, such that the slowest wave at `frequency` has `elements_a_wavelength`."""
         lower, upper, sizes = [], [], []
-        for table, grid in zip(self._tables, self._grids, strict=True):
+        for table, grid, where in zip(self._tables, self._grids, self._regions, strict=True):
             if grid is None:
-                low, high = _boxes(table.where, self._dim)
+                low, high = _boxes(where, self._dim)
                 min_speed = np.full(len(low), table.cs or table.cp, np.float64)
             else:
                 low, high, min_speed = _min_speeds(grid)

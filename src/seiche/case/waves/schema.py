@@ -23,6 +23,7 @@ from seiche.case.quantities import (
     Volume,
 )
 from seiche.case.run_tables import CaseTable, OutputTable, RunTable
+from seiche.case.solids import Part
 from seiche.case.tables import (
     FileName,
     FromList,
@@ -81,38 +82,6 @@ class MeshTable(Table):
         return self
 
 
-class Layer(Table):
-    """The region between two heights along the last axis."""
-
-    kind: Literal["layer"]
-    bottom: Length = Field(description="lower boundary")
-    top: Length = Field(description="upper boundary")
-    _has_thickness = ordered("bottom", "top", "bottom = {bottom:g} m must be below top = {top:g} m")
-
-
-class BoxBody(Table):
-    """A box along the axes."""
-
-    kind: Literal["box"]
-    lower: Position = Field(description="lower corner")
-    upper: Position = Field(description="upper corner")
-    _has_extent = ordered("lower", "upper", _EXTENT)
-
-
-class Ellipsoid(Table):
-    """An ellipsoid (2D: an ellipse) along the axes, such as a basin or a salt body."""
-
-    kind: Literal["ellipsoid"]
-    center: Position = Field(description="centre")
-    radii: Position = Field(description="half axes")
-
-    @model_validator(mode="after")
-    def _has_extent(self) -> Ellipsoid:
-        if min(self.radii) <= 0:
-            raise ValueError("radii must be positive")
-        return self
-
-
 class SegyTable(Table):
     """A ground model in SEG-Y files in SI units: one trace per position (CDP_X, CDP_Y in m), one sample per depth."""
 
@@ -141,9 +110,7 @@ class MaterialTable(Table):
     qs: float | None = Field(default=None, ge=3, description="quality factor of shear waves; no attenuation by default")
     file: FileName | None = Field(default=None, description="file with a grid of values")
     segy: SegyTable | None = Field(default=None, description="grid of values in SEG-Y files")
-    where: Annotated[Layer | BoxBody | Ellipsoid, Field(discriminator="kind")] | None = Field(
-        default=None, description="region of the medium; everywhere by default"
-    )
+    where: Part | None = Field(default=None, description="region of the medium; everywhere by default")
 
     @model_validator(mode="after")
     def _one_kind(self) -> MaterialTable:

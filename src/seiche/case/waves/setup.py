@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from seiche.case.kind import Setup
 from seiche.case.load import check_tables
+from seiche.case.solids import files_of_solids
 from seiche.case.source import CaseFile
 from seiche.case.tables import Table
 from seiche.case.waves.elements import make_mesh, sample_notes
@@ -170,7 +171,8 @@ class WaveSetup(Setup):
         pulses = [table.time for table in self.case.source]
         pulses += [self.case.plane_wave.time] if self.case.plane_wave else []
         names += [name for pulse in pulses for name in pulse.files]
-        return [self.read.path, *(self.read.folder / name for name in names if name is not None)]
+        files = [self.read.folder / name for name in names if name is not None]
+        return [self.read.path, *files, *files_of_solids(self.case.material, self.read.folder)]
 
     @property
     def peak_side(self) -> int | None:
