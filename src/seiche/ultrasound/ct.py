@@ -12,6 +12,43 @@ from seiche.errors import CaseError
 from seiche.ultrasound.medium import Medium
 from seiche.ultrasound.numbers import real_numbers
 
+#: Hounsfield units of air.
+AIR = -1000.0
+#: Hounsfield units between which the density of tissue is linear, and the slopes and intercepts (kg/m3) there, of
+#: the fit of k-Wave to the tissues of Schneider, Pedroni and Lomax, Phys. Med. Biol. 41 (1996) 111-124. The argument
+#: is the value plus 1000.
+_DENSITY_LIMITS = (-70.0, 98.0, 260.0)
+_DENSITY_FITS = (
+    (1.025793065681423, -5.680404011488714),
+    (0.9082709691264, 103.6151457847139),
+    (0.5108369316599, 539.9977189228704),
+    (0.6625370912451, 348.8555178455294),
+)
+#: Slope and intercept of the density as a function of the sound speed (m/s): Mast, Acoust. Res. Lett. Online 1 (2000)
+#: 37-42, for soft tissues.
+_MAST = (0.893, -349.0)
+#: Lowest value of the density fit; air below it has the density of this value.
+_LOWEST = -990.0
+
+
+def tissue_of_ct(hounsfield: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return sound speed (m/s) and density (kg/m3) of tissues by their Hounsfield units.
+
+    The density is a fit in four linear pieces to measured tissues (Schneider et al. 1996). The sound speed is that of
+    soft tissues of this density (Mast 2000); for bone it is an extrapolation.
+
+    Raises:
+        CaseError: the image is not an array of finite numbers.
+    """
+    image = real_numbers("hounsfield", hounsfield)
+    if not image.ndim or not np.isfinite(image).all():
+        raise CaseError("hounsfield: is not an array of finite numbers")
+    shifted = np.maximum(image, _LOWEST) + 1000.0
+    first, second, third = (limit + 1000.0 for limit in _DENSITY_LIMITS)
+    pieces = [slope * shifted + intercept for slope, intercept in _DENSITY_FITS]
+    density = np.select([shifted < first, shifted <= second, shifted < third], pieces[:3], pieces[3])
+    return np.asarray((density - _MAST[1]) / _MAST[0]), np.asarray(density)
+
 
 @dataclass(frozen=True)
 class BoneModel:

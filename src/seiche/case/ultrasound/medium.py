@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from seiche.case.ultrasound.ct import ct_values
 from seiche.case.ultrasound.regions import Filled, average_regions, region_points
 from seiche.case.ultrasound.schema import MediumTable, Properties
 from seiche.errors import CaseError
-from seiche.io.arrays import read_npy, read_npz
+from seiche.io.arrays import read_npz
 from seiche.ultrasound import Grid, Medium
-from seiche.ultrasound.ct import BoneModel, medium_of_ct
 from seiche.ultrasound.materials import MATERIALS
 
 _NAMES = ("sound_speed", "density", "BonA", "alpha_coeff")
@@ -42,13 +42,7 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
     else:
         _fill_regions(regions, values, grid)
     if table.ct is not None:
-        image = read_npy(folder / table.ct.file, grid.shape)
-        bone = medium_of_ct(image, model=BoneModel(threshold=table.ct.threshold), alpha_power=power)
-        is_bone = image >= table.ct.threshold
-        for name in ("sound_speed", "density", "alpha_coeff"):
-            value = getattr(bone, name)
-            if value is not None:
-                values[name] = np.where(is_bone, value, values.get(name, 0.0))
+        values |= ct_values(table.ct, grid, folder, values=values, power=power)
     return medium_with(values, table)
 
 

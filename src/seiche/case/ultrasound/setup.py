@@ -21,6 +21,7 @@ from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.case.ultrasound.sources import InitialPressure, Signal
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.io.images import files_of_image
 from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
 from seiche.ultrasound.advice import MIN_PPW, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onset_error
@@ -64,9 +65,10 @@ class UltrasoundSetup(Setup):
     def inputs(self) -> list[Path]:
         """Return the input files of the case."""
         path, medium = Path(self.source), self.case.medium
-        names = [medium.file, None if medium.ct is None else medium.ct.file]
+        names = [medium.file]
         names += [name for source in self.case.source for name in source.files]
         files = [path.parent / name for name in names if name is not None]
+        files += [] if medium.ct is None else files_of_image(path.parent / medium.ct.file)
         return [path, *files, *files_of_solids(medium.region, path.parent)]
 
 
