@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from seiche.validate.check import Family
-from seiche.validate.ultrasound import continuous_waves, oblique, plates, pulses
+from seiche.validate.ultrasound import axisymmetric, continuous_waves, oblique, plates, pulses
 
 #: Every family of checks, in the order in which they run.
 FAMILIES: tuple[Family, ...] = (
@@ -19,4 +19,7 @@ FAMILIES: tuple[Family, ...] = (
     continuous_waves.contrast,
     continuous_waves.orders,
     continuous_waves.transducers,
+    axisymmetric.axisymmetric_ball,
+    axisymmetric.axisymmetric_transducers,
+    axisymmetric.axisymmetric_plates,
 )

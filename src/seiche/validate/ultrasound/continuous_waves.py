@@ -16,7 +16,7 @@ from seiche.validate.check import Check, Floats, Setting, relative_error
 from seiche.validate.ultrasound.layers import BENCHMARK_PLATES, Plates
 from seiche.validate.ultrasound.pulses import DB, RHO, C, computed_plot
 
-_ONEIL = "O'Neil 1949, doi:10.1121/1.1906542"
+ONEIL = "O'Neil 1949, doi:10.1121/1.1906542"
 _FUBINI = "Blackstock 1966, doi:10.1121/1.1909986"
 _MENDOUSSE = "Mendousse 1953, doi:10.1121/1.1907007"
 _AUBRY = "Aubry et al. 2022, doi:10.1121/10.0013426"
@@ -29,20 +29,27 @@ def transducers(setting: Setting) -> list[Check]:
     checks = []
     for name, size in (("bowl", bowl), ("piston", piston)):
         z, computed = _on_axis(setting, name, size)
-        k, half = 2 * np.pi * _FREQUENCY / C, size / 2
-        if name == "bowl":
-            height = size - np.sqrt(size**2 - half**2)
-            far = np.sqrt((z - height) ** 2 + half**2)
-            near = np.isclose(z, size)
-            ratio = np.where(near, 1.0, 1 - z / size)
-            exact = np.where(near, k * height, np.abs(2 / ratio * np.sin(k * (far - z) / 2)))
-        else:
-            exact = 2 * np.abs(np.sin(k / 2 * (np.sqrt(z**2 + half**2) - z)))
+        exact = on_axis_amplitude(name, z, size, _FREQUENCY)
         error = float(np.abs(computed - exact).max() / exact.max())
         plot = computed_plot(z * 1e3, exact, computed, every=2, labels=("distance (mm)", "pressure over rho c u"))
         title = f"{name} of {size * 1e3:g} mm: largest error on the axis over peak"
-        checks.append(Check(title, error, 2e-3, reference=_ONEIL, plot=plot))
+        checks.append(Check(title, error, 2e-3, reference=ONEIL, plot=plot))
     return checks
+
+
+def on_axis_amplitude(name: str, z: Floats, size: float, frequency: float) -> Floats:
+    """Return the exact amplitude over rho c u at distances z (m) from a "bowl" or "piston" of diameter `size` in water.
+
+    The radius of curvature of the bowl is its diameter.
+    """
+    k, half = 2 * np.pi * frequency / C, size / 2
+    if name == "piston":
+        return np.asarray(2 * np.abs(np.sin(k / 2 * (np.sqrt(z**2 + half**2) - z))))
+    height = size - np.sqrt(size**2 - half**2)
+    far = np.sqrt((z - height) ** 2 + half**2)
+    near = np.isclose(z, size)
+    ratio = np.where(near, 1.0, 1 - z / size)
+    return np.asarray(np.where(near, k * height, np.abs(2 / ratio * np.sin(k * (far - z) / 2))))
 
 
 def _on_axis(setting: Setting, name: str, size: float) -> tuple[Floats, Floats]:
@@ -58,7 +65,7 @@ def _on_axis(setting: Setting, name: str, size: float) -> tuple[Floats, Floats]:
     start = float(grid.positions("x")[before])
     vertex, focus = (start, 0.0, 0.0), (start + size, 0.0, 0.0)
     shape_of_source = Bowl(vertex, focus, size, size) if name == "bowl" else Disc(vertex, focus, size)
-    emitter = Emitter(shape_of_source, _ramped_sine(grid, _FREQUENCY, 3))
+    emitter = Emitter(shape_of_source, ramped_sine(grid, _FREQUENCY, 3))
     sensor = Sensor(record=(), frequencies=(_FREQUENCY,), frequency_window=(steps - 4 * period, steps))
     options: dict[str, Any] = {"pml_size": layer, "device": setting.device}
     amplitude = simulate(grid, Medium(C), Source(emitters=(emitter,)), sensor, **options)["p_amplitude"][0]
@@ -67,7 +74,8 @@ def _on_axis(setting: Setting, name: str, size: float) -> tuple[Floats, Floats]:
     return grid.positions("x")[inside] - start, np.asarray(axis, np.float64)
 
 
-def _ramped_sine(grid: Grid, frequency: float, ramp: float) -> Floats:
+def ramped_sine(grid: Grid, frequency: float, ramp: float) -> Floats:
+    """Return a sine whose amplitude increases linearly to 1 over `ramp` cycles, at the steps of a grid."""
     assert grid.steps is not None and grid.dt is not None
     cycles = frequency * np.arange(grid.steps) * grid.dt
     return np.asarray(np.sin(2 * np.pi * cycles) * np.minimum(1.0, cycles / ramp))
@@ -151,7 +159,7 @@ def _transmitted(setting: Setting, layers: Any, last_medium: str, scheme: str) -
         medium = Medium(speed, density, alpha_coeff=alpha, alpha_power=2.0, sound_speed_ref=2800.0)
         if not present:
             medium = Medium(speed, density, sound_speed_ref=2800.0)
-        source = Source(p_mask=x == 120 * refinement, p=_ramped_sine(grid, _FREQUENCY, 3))
+        source = Source(p_mask=x == 120 * refinement, p=ramped_sine(grid, _FREQUENCY, 3))
         sensor = Sensor(x == 400 * refinement)
         options: dict[str, Any] = {"pml_size": 60, "device": setting.device, "precision": "float64", "scheme": scheme}
         p = simulate(grid, medium, source, sensor, **options)["p"][0]

@@ -17,7 +17,7 @@ from seiche.ultrasound.materials import MATERIALS, TissueMaterial
 from seiche.validate.check import Check, Floats, Setting
 from seiche.validate.ultrasound.layers import BENCHMARK_PLATES, Plates, Transducer, case_medium, field_behind
 
-_AUBRY = "Aubry et al. 2022, doi:10.1121/10.0013426; angular spectrum"
+AUBRY = "Aubry et al. 2022, doi:10.1121/10.0013426; angular spectrum"
 _FREQUENCY, _SPACING, _BEFORE = 5e5, 0.5e-3, 5
 _ABSORBING_WATER = TissueMaterial(1500.0, 1000.0, 1.0)
 
@@ -96,22 +96,22 @@ def plates_under_transducers(setting: Setting) -> list[Check]:
     checks = []
     for name, plates in cases.items():
         for number, title in enumerate(("bowl", "disc")):
-            beam = _full(plates, number) if setting.device != "cpu" else _small(plates, number)
+            beam = full_size(plates, number) if setting.device != "cpu" else small(plates, number)
             size = f"{1e3 * beam.source.diameter:g} mm"
             for part, error in zip(("peak", "L2 of the amplitude"), beam.errors(setting), strict=True):
                 checks.append(
-                    Check(f"{name}, {title} of {size}, 3D: error of the {part}", error, 0.05, reference=_AUBRY)
+                    Check(f"{name}, {title} of {size}, 3D: error of the {part}", error, 0.05, reference=AUBRY)
                 )
     return checks
 
 
-def _full(plates: Plates, number: int) -> Beam:
+def full_size(plates: Plates, number: int) -> Beam:
     """Return a benchmark with its bowl (0) or disc (1); the bone ends at 36.5 mm."""
     source = (Transducer(64e-3, 64e-3), Transducer(np.inf, 20e-3))[number]
     return Beam(plates, source, 36.5e-3 - plates.thickness, 120e-3, 35e-3, layer=17)
 
 
-def _small(plates: Plates, number: int) -> Beam:
+def small(plates: Plates, number: int) -> Beam:
     """Return a benchmark with a small bowl or disc near the plates."""
     source = (Transducer(14e-3, 10e-3), Transducer(np.inf, 8e-3))[number]
     front = 4e-3
