@@ -26,6 +26,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo.exchange import HaloExchange
 from seiche.observe.plan import PlannedRank
+from seiche.report.case_figure import CasePicture
 from seiche.solver import Estimate, SolverBase, State
 
 
@@ -243,6 +244,7 @@ class Kind:
         check: function that returns the lines of `seiche check` for a source and a number of ranks (collective).
         plan: function that creates the planned case of a source.
         estimates: function that returns the estimates of a set-up, the same on every rank.
+        picture: function that returns the picture of a source before it runs (not collective), or None.
     """
 
     name: str
@@ -252,3 +254,4 @@ class Kind:
     check: Callable[[CaseFile, World, int], Sequence[str]]
     plan: Callable[[CaseFile], PlannedCase]
     estimates: Callable[[Any], Sequence[Estimate]] = field(default=lambda setup: ())
+    picture: Callable[[CaseFile], CasePicture] | None = None

@@ -156,6 +156,9 @@ def check(
     device: DeviceOption = None,
     ranks: Annotated[int | None, typer.Option(min=1, help="Number of ranks; by default that of mpiexec.")] = None,
     changes: Changes = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw geometry, media, openings, sources and sensors here.")
+    ] = None,
 ) -> None:
     """Print resolution, limits, memory and cost of a case, without allocating its fields."""
     from seiche.case.kinds import kind_of
@@ -163,6 +166,10 @@ def check(
 
     world = world_of_command(single_rank=True)
     source = read_source(case, changes or (), device)
+    if picture is not None and world.rank == 0:
+        from seiche.case.pictures import draw_case
+
+        print(f"picture: {draw_case(source, picture)}")
     lines = kind_of(source).check(source, world, ranks or world.size)
     if world.rank == 0:
         print("\n".join(lines))

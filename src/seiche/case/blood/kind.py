@@ -13,8 +13,10 @@ from seiche.case.blood.estimates import blood_estimates
 from seiche.case.blood.limits import check_cell_limits
 from seiche.case.blood.schema import BloodCase
 from seiche.case.blood.setup import BloodSetup
+from seiche.case.blood.sketch import blood_picture
 from seiche.case.flow.kind import FlowPlan, check_with, flow_setup, shared_setup
 from seiche.case.flow.run import open_solver
+from seiche.case.flow.sketch import can_be_drawn
 from seiche.case.kind import Kind
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
@@ -23,6 +25,7 @@ from seiche.couple.suspension import couple, packed_populations
 from seiche.domain.occupancy import SizedSites
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
+from seiche.report.case_figure import CasePicture
 
 
 def prepare(source: CaseFile, world: World | None = None, *, initial_state: bool = True) -> BloodSetup:
@@ -75,5 +78,10 @@ class BloodPlan(FlowPlan):
         return planned_rank(backend, kinds, len(solver.owned)), solver.layout
 
 
+def _picture(source: CaseFile) -> CasePicture:
+    setup = _sized_setup(source)
+    return blood_picture(setup if can_be_drawn(setup) else prepare(source))
+
+
 _check = check_with(BloodCase, _sized_setup, describe)
-BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, _check, BloodPlan, blood_estimates)
+BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, _check, BloodPlan, blood_estimates, _picture)

@@ -16,6 +16,7 @@ from seiche.case.flow.run import FlowCaseRun, open_solver
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.setup import FlowSetup, build_setup
 from seiche.case.flow.size import sized_vessel
+from seiche.case.flow.sketch import can_be_drawn, flow_picture
 from seiche.case.kind import Kind, PlannedCase
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
@@ -25,6 +26,7 @@ from seiche.domain.world import World
 from seiche.flow.choice import layouts_for, step_bytes, step_time
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.observe.plan import PlannedRank, planned_rank
+from seiche.report.case_figure import CasePicture
 
 SetupOf = TypeVar("SetupOf", bound=FlowSetup)
 
@@ -129,6 +131,18 @@ class FlowPlan(PlannedCase):
         return {"stream-collide": traffic / effective_traffic}
 
 
+def _picture(source: CaseFile) -> CasePicture:
+    setup = _sized_setup(source)
+    return flow_picture(setup if can_be_drawn(setup) else prepare(source))
+
+
 FLOW = Kind(
-    "flow", FlowCase, prepare, FlowCaseRun, check_with(FlowCase, _sized_setup, describe), FlowPlan, flow_estimates
+    "flow",
+    FlowCase,
+    prepare,
+    FlowCaseRun,
+    check_with(FlowCase, _sized_setup, describe),
+    FlowPlan,
+    flow_estimates,
+    picture=_picture,
 )

@@ -15,10 +15,12 @@ from seiche.case.ultrasound.run import UltrasoundCaseRun
 from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.case.ultrasound.setup import UltrasoundSetup, check_limits, open_solver, prepare
 from seiche.case.ultrasound.size import sized_setup
+from seiche.case.ultrasound.sketch import ultrasound_picture
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
 from seiche.observe.stage import Stage
+from seiche.report.case_figure import CasePicture
 
 #: Number of sampled steps from which the fraction of each kind of step is estimated.
 _SAMPLES = 512
@@ -54,6 +56,10 @@ class UltrasoundPlan(PlannedCase):
         return planned_rank(solver.backend, list(kinds.values()), int(np.prod(solver.part.shape))), ""
 
 
+def _picture(source: CaseFile) -> CasePicture:
+    return ultrasound_picture(prepare(source))
+
+
 ULTRASOUND = Kind(
-    "ultrasound", UltrasoundCase, prepare, UltrasoundCaseRun, _check, UltrasoundPlan, ultrasound_estimates
+    "ultrasound", UltrasoundCase, prepare, UltrasoundCaseRun, _check, UltrasoundPlan, ultrasound_estimates, _picture
 )

@@ -10,6 +10,7 @@ from seiche.case.waves.estimates import wave_estimates
 from seiche.case.waves.run import WaveCaseRun
 from seiche.case.waves.schema import WaveCase
 from seiche.case.waves.setup import prepare
+from seiche.case.waves.sketch import waves_picture
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.observe.plan import PlannedRank, planned_rank
@@ -36,4 +37,4 @@ class WavePlan(PlannedCase):
         return planned_rank(solver.backend, [(1.0, stages) for stages in solver.phases], setup.mesh.count), ""
 
 
-WAVES = Kind("waves", WaveCase, prepare, WaveCaseRun, _check, WavePlan, wave_estimates)
+WAVES = Kind("waves", WaveCase, prepare, WaveCaseRun, _check, WavePlan, wave_estimates, waves_picture)
