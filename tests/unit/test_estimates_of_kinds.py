@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +15,7 @@ from seiche.case.flow.estimates import flow_estimates
 from seiche.case.kinds import kind_of
 from seiche.case.load import read_source
 from seiche.case.loading import load, prepare
+from seiche.case.ultrasound.estimates import wrapped_fraction
 from seiche.case.waves.estimates import energy_estimate, wave_estimates
 from seiche.solver import Estimate
 from ultrasound_cases import BASIC
@@ -35,11 +35,14 @@ def estimates_of(text: str, folder: Path) -> dict[str, Estimate]:
 
 def test_absorbing_layers_that_leave_a_wave_are_named(tmp_path: Path) -> None:
     name = "amplitude transmitted by the absorbing layers"
-    for points, passed in ((0, True), (4, True), (9, False)):
-        layer = estimates_of(BASIC.replace("points = 6", f"points = {points}"), tmp_path)[name]
-        assert layer.value == pytest.approx(math.exp(-2 * 2 * points / 5))
-        assert layer.passed == passed
-        assert "use layer.points of at least 9" in (layer.warning or layer.remedy)
+    for frequency, least in (("500 kHz", 6), ("700 kHz", 9)):  # 6 and 4.3 points per wavelength
+        for points, violated in ((0, True), (4, True), (least, False)):
+            text = BASIC.replace("points = 6", f"points = {points}").replace("500 kHz", frequency)
+            layer = estimates_of(text, tmp_path)[name]
+            expected = wrapped_fraction(points, 2.0, coarse=frequency == "700 kHz")
+            assert layer.value == pytest.approx(expected)
+            assert layer.violated == violated
+            assert f"use layer.points of at least {least}" in (layer.warning or layer.remedy)
     assert estimates_of(BASIC.replace("points = 6", "strength = 0"), tmp_path)[name].warning is not None
 
 
