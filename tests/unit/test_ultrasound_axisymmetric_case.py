@@ -12,7 +12,7 @@ import pytest
 from seiche.case.load import read_source
 from seiche.case.loading import load, prepare
 from seiche.case.ultrasound.check import describe
-from seiche.case.ultrasound.regions import average_regions
+from seiche.case.ultrasound.regions import Filled, average_regions
 from seiche.case.ultrasound.schema import BoxRegion
 from seiche.case.ultrasound.setup import check_limits
 from seiche.case.ultrasound.size import sized_setup
@@ -153,7 +153,9 @@ def test_cells_on_the_axis_lie_in_a_region_that_begins_there():
     grid = Grid((12, 10), 1e-3, symmetry="axisymmetric")
     box = BoxRegion(kind="box", lower=("-2 mm", "0 mm"), upper=("2 mm", "3.2 mm"))  # type: ignore[arg-type]
     values = {"density": 1000.0, "sound_speed": 1500.0}
-    found = average_regions([(box, {"density": 1200.0, "sound_speed": 1600.0})], values, grid)
+    inside = {"density": 1200.0, "sound_speed": 1600.0}
+    region = Filled.of(box, 2, Path(), name="medium.region[0]", properties=inside)
+    found = average_regions([region], values, grid)
     middle = found["density"][6]
     np.testing.assert_array_equal(middle[:3], 1200.0)
     assert middle[3] == pytest.approx(1000 + 0.7 * 200)
