@@ -146,7 +146,7 @@ def test_check_says_what_cells_are_and_what_limits_the_step(tmp_path: Path) -> N
     lines = describe(setup, measure=False)
     text = "\n".join(lines)
     assert "cells red        4 of 162 vertices (loop), area 140.4 um^2, volume 97.38 um^3" in text
-    assert "G = 5.3 uN/m (k_s = 3 G = 15.9 uN/m), modulus of area 251.3 uN/m, bending 2e-19 J" in text
+    assert "G = 5.3 uN/m (k_s = 3 G = 15.9 uN/m), area modulus 251.3 uN/m, bending 2e-19 J" in text
     assert re.search(r"s, set by the (volume|shear modulus|area ratio|area|local area|bending) \(\d+%\)", text)
     assert "hematocrit       0.2254 (0.22 requested), 4 cells, no overlaps" in text
     coarse = prepared(tmp_path, changed(blood_tables(), "coupling", {"delta": "roma"}))

@@ -168,7 +168,7 @@ def test_at_the_start_the_blood_of_the_reservoir_continues_into_the_vessel(tmp_p
         assert not any(overlap_or_near(body, other, 0.0) for other in bodies[:one])
     # The wanted hematocrit away from the openings, within three of the thirty cells.
     volume, sites = float(blood.cells.volumes()[0]), len(simulation.setup.vessel.sites)
-    assert len(bodies) * volume / sites / blood.cells.reached == pytest.approx(0.3, abs=3 * volume / sites)
+    assert len(bodies) * volume / sites / blood.cells.fillable_fraction == pytest.approx(0.3, abs=3 * volume / sites)
     assert blood.statistics.entered == {"inlet": 0} and openings.waiting() == {"inlet": 0}
     assert balls.ids.tolist() == list(range(len(bodies)))
 
@@ -187,11 +187,13 @@ def test_the_inflow_of_cells_is_what_the_blood_of_the_reservoir_carries(tmp_path
     # of these balls, are not counted.
     layers = free_layers(simulation.setup)
     assert set(layers) == {"inlet", "outlet"} and layers["outlet"] > layers["inlet"] > 2
-    assert blood.cells.reached == pytest.approx(1 - (2 * 2.8 + sum(layers.values())) / 40, abs=0.03)
+    assert blood.cells.fillable_fraction == pytest.approx(1 - (2 * 2.8 + sum(layers.values())) / 40, abs=0.03)
     (balls,) = packed_populations(blood.cells)
     for plane in simulation.setup.vessel.sites.iolets:
         assert heights(simulation.setup.vessel.sites, plane, balls.vertices).min() >= layers[plane.name]
-    assert len(balls.ids) * volume / sites / blood.cells.reached == pytest.approx(0.1, abs=0.5 * volume / sites)
+    assert len(balls.ids) * volume / sites / blood.cells.fillable_fraction == pytest.approx(
+        0.1, abs=0.5 * volume / sites
+    )
     # At the inlet that of the reservoir is there instead, by chance some more or fewer.
     assert abs(at_first - len(balls.ids)) <= 4
     before = tube.populations()[0].vertices[..., 0].mean()

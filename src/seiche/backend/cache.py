@@ -54,7 +54,7 @@ def compile_kernel(spec: KernelSpec, architecture: str, *, verbose: bool = False
 
     Raises:
         BackendUnavailable: NVRTC is not installed.
-        KernelCompileError: the compiler's log.
+        KernelCompileError: the compilation failed; the message contains the compiler's log.
     """
     try:
         from cuda.bindings import nvrtc

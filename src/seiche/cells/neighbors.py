@@ -10,16 +10,16 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-def neighbor_pairs(centers: Floats, lengths: Floats, reach: float) -> tuple[Integers, Floats]:
-    """Return the ordered pairs (p, 2) of centers or images within `reach`, and the shift (p, 3) of the second."""
+def neighbor_pairs(centers: Floats, lengths: Floats, cutoff: float) -> tuple[Integers, Floats]:
+    """Return the ordered pairs (p, 2) of centers or images within `cutoff`, and the shift (p, 3) of the second."""
     from scipy.spatial import cKDTree
 
     images = [
-        np.arange(-np.ceil(reach / length), np.ceil(reach / length) + 1) if length else np.zeros(1)
+        np.arange(-np.ceil(cutoff / length), np.ceil(cutoff / length) + 1) if length else np.zeros(1)
         for length in lengths
     ]
     steps = np.stack(np.meshgrid(*images, indexing="ij"), axis=-1).reshape(-1, 3) * lengths
-    low, high = centers.min(axis=0) - reach, centers.max(axis=0) + reach
+    low, high = centers.min(axis=0) - cutoff, centers.max(axis=0) + cutoff
     originals, shifts, image_centers = [], [], []
     for step in steps:
         shifted = centers + step
@@ -28,7 +28,7 @@ def neighbor_pairs(centers: Floats, lengths: Floats, reach: float) -> tuple[Inte
         image_centers.append(shifted[in_reach])
         shifts.append(np.broadcast_to(step, (len(in_reach), 3)))
     original, shift, image_center = np.concatenate(originals), np.concatenate(shifts), np.concatenate(image_centers)
-    near_rows = cKDTree(centers).query_ball_tree(cKDTree(image_center), reach)
+    near_rows = cKDTree(centers).query_ball_tree(cKDTree(image_center), cutoff)
     first = np.repeat(np.arange(len(centers)), [len(row) for row in near_rows])
     second = np.fromiter((k for row in near_rows for k in sorted(row)), np.int64, len(first))
     distinct = (original[second] != first) | (shift[second] != 0).any(axis=1)

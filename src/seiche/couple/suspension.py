@@ -33,13 +33,15 @@ class CellsSetup:
     surfaces: tuple[Surface, ...]  # undeformed polyhedra of the vertices, whose volumes define the hematocrit
     shares: tuple[float, ...]  # fraction of the number of cells, by type
     packing: Packing | None  # its centers are means of vertices; None after a restart
-    hematocrit: float | None  # requested value in the fraction `reached` of the fluid; None if positions were read
+    hematocrit: (
+        float | None
+    )  # requested value in the fraction `fillable_fraction` of the fluid; None if positions were read
     gap: float  # minimum distance of packed cells from each other and from walls
     contrasts: tuple[float, ...]  # ratio of the viscosity inside cells to that of the fluid, by type
     between: Repulsion
     wall: Repulsion
     limits: tuple[StepLimit, ...]  # longest stable time step, by type
-    reached: float  # fraction of the fluid in which cells are packed, without layers at openings
+    fillable_fraction: float  # fraction of the fluid in which cells are packed, without layers at openings
     delta: Delta
     scheme: Scheme
     mark_every: int

@@ -51,7 +51,7 @@ class Observation:
         self._folds: dict[Rule, Callable[[], None]] = {}
 
     def launch(self, phase: int, items: int, count: int, out: Array, stride: int) -> None:
-        """Observe the `count` items whose numbers are at the address `items`.
+        """Observe the `count` items whose indices are stored at the address `items`.
 
         Column c of item k is out[c * stride + k].
         """

@@ -209,8 +209,8 @@ def profile_figure(
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
     axes.plot(*_sorted_by_x(exact), color="0.2", label=exact_label, zorder=1)
-    for number, (name, (x, y)) in enumerate(measured.items()):
-        color, marker = COLORS[number % len(COLORS)], "os^Dv"[number % 5]
+    for index, (name, (x, y)) in enumerate(measured.items()):
+        color, marker = COLORS[index % len(COLORS)], "os^Dv"[index % 5]
         axes.plot(x, y, marker, color=color, markerfacecolor="white", markersize=4, label=name, zorder=2)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)
@@ -233,9 +233,9 @@ def shares_figure(
     for axes, (title, bars) in zip(panels, shares.items(), strict=True):
         labels, bottom = list(bars), np.zeros(len(bars))
         total = np.array([sum(bar.values()) for bar in bars.values()])
-        for number, name in enumerate(names):
+        for index, name in enumerate(names):
             height = np.array([bar.get(name, 0.0) for bar in bars.values()]) / total
-            color = COLORS[number % len(COLORS)]
+            color = COLORS[index % len(COLORS)]
             axes.bar(labels, height, 0.75, bottom=bottom, color=color, edgecolor="white", linewidth=0.5, label=name)
             bottom += height
         axes.set_title(title)
@@ -274,12 +274,12 @@ def convergence_figure(
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
     x = np.asarray(sizes, np.float64)
-    for number, (name, values) in enumerate(errors.items()):
-        color, marker = COLORS[number % len(COLORS)], "os^Dv"[number % 5]
+    for index, (name, values) in enumerate(errors.items()):
+        color, marker = COLORS[index % len(COLORS)], "os^Dv"[index % 5]
         label = f"{name} (order {observed_order(x, values):.2f})"
         axes.loglog(x, values, marker + "-", color=color, markerfacecolor="white", markersize=4, label=label)
-    low = min(float(np.asarray(values)[np.argmax(x)]) for values in errors.values())
-    _slope_triangle(axes, float(x.min()), float(x.max()), low, order)
+    min_error = min(float(np.asarray(values)[np.argmax(x)]) for values in errors.values())
+    _slope_triangle(axes, float(x.min()), float(x.max()), min_error, order)
     axes.set_xticks(x, [f"{size:g}" for size in x])
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.xaxis.set_minor_locator(NullLocator())
@@ -289,12 +289,12 @@ def convergence_figure(
     store(figure, path)
 
 
-def _slope_triangle(axes: Axes, smallest: float, largest: float, lowest: float, order: float) -> None:
-    """Draw a right triangle of slope -order under the end of the lowest curve."""
-    ratio = (largest / smallest) ** 0.3
-    right = largest / (largest / smallest) ** 0.12
+def _slope_triangle(axes: Axes, x_min: float, x_max: float, y_min: float, order: float) -> None:
+    """Draw a right triangle of slope -order under the end of the y_min curve."""
+    ratio = (x_max / x_min) ** 0.3
+    right = x_max / (x_max / x_min) ** 0.12
     left = right / ratio
-    bottom = 0.55 * lowest
+    bottom = 0.55 * y_min
     top = bottom * ratio**order
     axes.fill([left, right, left], [top, bottom, bottom], facecolor="0.92", edgecolor="0.4", linewidth=0.7)
     axes.text(left / 1.03, math.sqrt(top * bottom), f"{order:g}", ha="right", va="center", color="0.3")

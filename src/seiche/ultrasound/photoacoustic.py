@@ -30,12 +30,13 @@ def time_reversal(
 ) -> npt.NDArray[np.float64]:
     """Return the initial pressure, in the grid's shape, from `series` (n_sensors, n_times) at the points of a mask.
 
-    The sensors emit their series in reverse. With more `iterations` the image is simulated, and its difference from the
-    series is reversed and added, which improves limited views. The reversed simulations have no absorption.
+    The sensors emit their series in reversed time order. Each further iteration simulates the series of the current
+    image and adds the reconstruction of the residual, which improves images from a limited view. The time-reversed
+    simulations have no absorption.
 
     Args:
-        grid: with the time steps of the series.
-        medium: of the measured waves.
+        grid: grid, with the time steps of the series.
+        medium: medium in which the waves were measured.
         mask: sensors, in C order.
         series: recorded pressure, Pa.
         iterations: number of images.

@@ -102,33 +102,33 @@ def attenuated(
                 f"attenuation: {name} = {q[invalid][0]:g} in element {element}: must be at least {MIN_QUALITY:g}"
             )
     frequencies = 2 * np.pi * (np.array([middle]) if mechanisms == 1 else np.geomspace(low, high, mechanisms))
-    stiff, mu, part = material.longitudinal, material.mu, 2 - 2 / dim
-    of_shear = np.where(mu > 0, part * mu / qualities[1], 0.0)
-    inverse = np.where(np.isnan(qualities[0]), 0.0, stiff / qualities[0] - of_shear)
-    gains = inverse < -1e-6 * stiff / qualities[0]
-    if gains.any():
-        index = tuple(np.argwhere(gains)[0])
-        largest_qp = stiff[index] * qualities[1][index] / (part * mu[index])
+    longitudinal, mu, factor = material.longitudinal, material.mu, 2 - 2 / dim
+    shear_part = np.where(mu > 0, factor * mu / qualities[1], 0.0)
+    bulk_part = np.where(np.isnan(qualities[0]), 0.0, longitudinal / qualities[0] - shear_part)
+    gains_energy = bulk_part < -1e-6 * longitudinal / qualities[0]
+    if gains_energy.any():
+        index = tuple(np.argwhere(gains_energy)[0])
+        largest_qp = longitudinal[index] * qualities[1][index] / (factor * mu[index])
         raise CaseError(
             f"attenuation: qp = {qualities[0][index]:g} with qs = {qualities[1][index]:g} in element "
             f"{int(index[0])}, but qp must be at most {largest_qp:.4g}; otherwise compression would gain energy"
         )
-    bulk_loss = np.maximum(inverse, 0.0) / (stiff - part * mu)
+    bulk_loss = np.maximum(bulk_part, 0.0) / (longitudinal - factor * mu)
     shear_loss = np.where(mu > 0, 1 / qualities[1], 0.0)
     bulk, shear = (_shares(loss, frequencies, band) for loss in (bulk_loss, shear_loss))
     omega = 2 * np.pi * reference
-    of_bulk, of_shear = (relaxation(shares, frequencies, omega) for shares in (bulk, shear))
+    bulk_relaxation, shear_relaxation = (relaxation(shares, frequencies, omega) for shares in (bulk, shear))
     rho = material.density
-    unrelaxed_mu = rho * (material.cs * np.real(1 / np.sqrt(of_shear))) ** 2
-    shear_term = part * unrelaxed_mu * of_shear
-    modulus = stiff - part * mu
+    unrelaxed_mu = rho * (material.cs * np.real(1 / np.sqrt(shear_relaxation))) ** 2
+    shear_term = factor * unrelaxed_mu * shear_relaxation
+    modulus = longitudinal - factor * mu
     for _ in range(20):  # Newton's method for a slowness 1/cp of longitudinal waves at the reference
-        complex_modulus = modulus * of_bulk + shear_term
+        complex_modulus = modulus * bulk_relaxation + shear_term
         slowness = np.sqrt(rho / complex_modulus)
-        slope = np.real(-0.5 * slowness / complex_modulus * of_bulk)
+        slope = np.real(-0.5 * slowness / complex_modulus * bulk_relaxation)
         modulus = modulus - (np.real(slowness) - 1 / material.cp) / slope
-    fast = Material(rho, np.sqrt((modulus + part * unrelaxed_mu) / rho), np.sqrt(unrelaxed_mu / rho))
-    return fast, Attenuation(frequencies, np.moveaxis(bulk, -1, 1), np.moveaxis(shear, -1, 1))
+    unrelaxed = Material(rho, np.sqrt((modulus + factor * unrelaxed_mu) / rho), np.sqrt(unrelaxed_mu / rho))
+    return unrelaxed, Attenuation(frequencies, np.moveaxis(bulk, -1, 1), np.moveaxis(shear, -1, 1))
 
 
 def _shares(loss: Floats, frequencies: Floats, band: tuple[float, float]) -> Floats:
@@ -199,7 +199,7 @@ class MemoryVariables:
         operator = self._operator
         disc, dim = operator.disc, operator.mesh.dim
         shape = (-1, operator.weights.shape[1]) if operator.material.by_node else (-1, 1)
-        rho, stiff, mu = (
+        rho, longitudinal, mu = (
             x.reshape(shape) for x in (operator.material.density, operator.material.longitudinal, operator.material.mu)
         )
         bulk, shear = (
@@ -209,18 +209,18 @@ class MemoryVariables:
         memory = self.state().astype(np.float64).reshape(self.shape[0], self.count, disc.fields - dim, -1)
         fluid = disc.medium == "acoustic"
         velocity, stress = (slice(1, None), slice(0, 1)) if fluid else (slice(0, dim), slice(dim, None))
-        modulus = stiff if fluid else stiff - (2 - 2 / dim) * mu
+        modulus = longitudinal if fluid else longitudinal - (2 - 2 / dim) * mu
 
-        def strain(stresses: Floats, of_bulk: Floats, of_shear: Floats) -> Floats:
+        def strain_energy(stresses: Floats, bulk_fraction: Floats, shear_fraction: Floats) -> Floats:
             normal = 1 if fluid else dim
             mean = stresses[:, :normal].sum(1) / normal
             deviator = ((stresses[:, :normal] - mean[:, None]) ** 2).sum(1) + 2 * (stresses[:, normal:] ** 2).sum(1)
-            return _ratio(mean**2, modulus * of_bulk) + _ratio(deviator, 2 * mu * of_shear)
+            return _ratio(mean**2, modulus * bulk_fraction) + _ratio(deviator, 2 * mu * shear_fraction)
 
         density = rho * (state[:, velocity] ** 2).sum(1)
-        density = density + strain(state[:, stress] - memory.sum(1), 1 - bulk.sum(1), 1 - shear.sum(1))
+        density = density + strain_energy(state[:, stress] - memory.sum(1), 1 - bulk.sum(1), 1 - shear.sum(1))
         for k in range(self.count):
-            density = density + strain(memory[:, k], bulk[:, k], shear[:, k])
+            density = density + strain_energy(memory[:, k], bulk[:, k], shear[:, k])
         return np.asarray((operator.weights * density).sum(1))
 
 

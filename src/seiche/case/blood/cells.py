@@ -62,9 +62,9 @@ def cells_setup(setup: BloodSetup, folder: Path, *, initial_state: bool = True) 
         )
         _check_stability(units, types, limits)
         free = {} if isinstance(sites, SizedSites) else free_layers(setup)
-        reached = _fillable_fraction(case, sites, surfaces, free) if case.packing is not None else 1.0
+        fillable_fraction = _fillable_fraction(case, sites, surfaces, free) if case.packing is not None else 1.0
         packing, notes = (
-            _initial_positions(setup, folder, types, surfaces, gap=gap, reached=reached, free=free)
+            _initial_positions(setup, folder, types, surfaces, gap=gap, fillable_fraction=fillable_fraction, free=free)
             if initial_state
             else (None, ())
         )
@@ -85,7 +85,7 @@ def cells_setup(setup: BloodSetup, folder: Path, *, initial_state: bool = True) 
         between=between,
         wall=wall,
         limits=limits,
-        reached=reached,
+        fillable_fraction=fillable_fraction,
         delta=delta,
         scheme=scheme,
         mark_every=case.coupling.mark_every,
@@ -196,7 +196,7 @@ def _initial_positions(
     surfaces: Sequence[Surface],
     *,
     gap: float,
-    reached: float,
+    fillable_fraction: float,
     free: dict[str, float],
 ) -> tuple[Packing, tuple[str, ...]]:
     """Return the cells, packed or read from files, and notes on the files."""
@@ -206,7 +206,7 @@ def _initial_positions(
     if case.packing is not None:
         shares, seed = [table.share for table in case.cells], case.packing.seed
         requested = case.packing.hematocrit
-        reduced = requested * reached  # in a vessel with openings, only the reachable fluid is filled
+        reduced = requested * fillable_fraction  # in a vessel with openings, only the reachable fluid is filled
         try:
             return pack(space, surfaces, reduced, shares=shares, gap=gap, seed=seed), ()
         except CaseError as error:

@@ -84,7 +84,7 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
         area = (law.area_modulus + kind.model.local_area) * scale
         yield (
             f"moduli {kind.name}",
-            f"G = {law.shear * scale:.4g} uN/m (k_s = 3 G = {3 * law.shear * scale:.4g} uN/m), modulus of area "
+            f"G = {law.shear * scale:.4g} uN/m (k_s = 3 G = {3 * law.shear * scale:.4g} uN/m), area modulus "
             f"{area:.4g} uN/m, bending {kind.model.bending * units.scale('energy'):.4g} J",
         )
         if kind.model.viscosity > 0:
@@ -102,9 +102,9 @@ def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tupl
         )
         yield f"memory {kind.name}", f"{memory.cell[kind.name] / 1e3:.4g} kB per cell"
     if cells.packing is not None:
-        region = " away from the openings" if cells.reached < 1 else ""
+        region = " away from the openings" if cells.fillable_fraction < 1 else ""
         requested = f"{region} ({cells.hematocrit:g} requested)" if cells.hematocrit is not None else ""
-        hematocrit, count = cells.packing.hematocrit / cells.reached, len(cells.packing.centers)
+        hematocrit, count = cells.packing.hematocrit / cells.fillable_fraction, len(cells.packing.centers)
         yield "hematocrit", f"{hematocrit:.4f}{requested}, {count:,} cells, no overlaps"
     for name, plan in tubes.items():
         yield from _tube_rows(setup, cells, name, plan)

@@ -237,17 +237,17 @@ class Media:
             result[:, inside] = [[np.nan if table.qp is None else table.qp], [np.inf if table.qs is None else table.qs]]
         return result
 
-    def attenuated(self, mesh: Mesh, slow: Material, table: AttenuationTable) -> tuple[Material, Attenuation]:
+    def attenuated(self, mesh: Mesh, material: Material, table: AttenuationTable) -> tuple[Material, Attenuation]:
         """Return the media at infinite frequency and their attenuation, with qualities at the element centres.
 
         Raises:
             CaseError: the qualities are invalid.
         """
         qualities = self.qualities(mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2)
-        qp, qs = qualities[..., None] if slow.by_node else qualities
+        qp, qs = qualities[..., None] if material.by_node else qualities
         low, high = table.band
         reference, mechanisms = table.reference, table.mechanisms
-        return attenuated(slow, qp, qs, dim=mesh.dim, band=(low, high), reference=reference, mechanisms=mechanisms)
+        return attenuated(material, qp, qs, dim=mesh.dim, band=(low, high), reference=reference, mechanisms=mechanisms)
 
     def material(self, mesh: Mesh, nodes: Floats | None = None) -> Material:
         """Return the media of the elements of a mesh, or at their `nodes` (elements, nodes, dim).
@@ -340,8 +340,8 @@ class Media:
                 points.append(low + random.random((_LANDMARKS, self._dim)) * (high - low))
             if grid is not None:
                 density, cp, cs = grid.values
-                slow = np.where(cs > 0, cs, cp)
-                for flat_index in (np.argmin(slow), np.argmax(cp), np.argmin(density), np.argmax(density)):
+                min_speed = np.where(cs > 0, cs, cp)
+                for flat_index in (np.argmin(min_speed), np.argmax(cp), np.argmin(density), np.argmax(density)):
                     index = np.unravel_index(int(flat_index), cp.shape)
                     points.append(np.array([[axis[i] for axis, i in zip(grid.axes, index, strict=True)]]))
         return np.concatenate(points)

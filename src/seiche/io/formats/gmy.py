@@ -44,9 +44,9 @@ def read_gmy(
     blocks: list[FluidRecords] = []
     edge, counts = header.block, header.blocks
     for block_number in np.flatnonzero(header.records[:, 0]).tolist():
-        fluid, packed, unpacked = (int(value) for value in header.records[block_number])
+        fluid, compressed_size, size = (int(value) for value in header.records[block_number])
         location = f"block {block_number} (byte {offset})"
-        words = _inflate(path, location, data[offset : offset + packed], unpacked)
+        words = _inflate(path, location, data[offset : offset + compressed_size], size)
         try:
             block = decode_block(words, edge)
         except MalformedBlockError as reason:
@@ -57,7 +57,7 @@ def read_gmy(
             )
         corner = np.array(np.unravel_index(block_number, counts), np.int32) * edge
         blocks.append(FluidRecords(block.coords + corner, *block[1:]))
-        offset += packed
+        offset += compressed_size
     sites = _sites(path, blocks, (counts[0] * edge, counts[1] * edge, counts[2] * edge), spacing, origin)
     if not orient:
         return sites
@@ -65,15 +65,15 @@ def read_gmy(
     return replace(sites, wall_normal=np.where(inwards[:, None], -sites.wall_normal, sites.wall_normal))
 
 
-def _inflate(path: PathLike, where: str, packed: bytes, size: int) -> npt.NDArray[np.uint32]:
-    """Unpack exactly `size` bytes, never more, as native words."""
+def _inflate(path: PathLike, location: str, compressed: bytes, size: int) -> npt.NDArray[np.uint32]:
+    """Decompress exactly `size` bytes, never more, as native words."""
     stream = zlib.decompressobj()
     try:
-        data = stream.decompress(packed, size + 1)
+        data = stream.decompress(compressed, size + 1)
     except zlib.error as error:
-        raise FormatError(path, where, f"its zlib stream is damaged ({error})") from None
+        raise FormatError(path, location, f"its zlib stream is damaged ({error})") from None
     if len(data) != size or not stream.eof or stream.unused_data:
-        raise FormatError(path, where, f"its zlib stream does not contain exactly the {size} bytes of the header")
+        raise FormatError(path, location, f"its zlib stream does not contain exactly the {size} bytes of the header")
     return np.frombuffer(data, ">u4").astype(np.uint32)
 
 
@@ -129,7 +129,7 @@ def _iolet_count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray
 
 
 def _estimated_plane(sites: SiteSet, index: int) -> IoletPlane:
-    """Estimate an opening from its cut links: mean, best plane and largest distance of the cut points."""
+    """Estimate an opening from its cut links: mean, best-fit plane and largest distance of the cut points."""
     row, k = np.nonzero(sites.link_iolet == index)
     vectors = LINK_VECTORS[k].astype(np.float64)
     cuts = sites.coords[sites.boundary[row]] + sites.link_fraction[row, k].astype(np.float64)[:, None] * vectors

@@ -36,10 +36,10 @@ def pressure_tube(setting: Setting) -> list[Check]:
     """Check Poiseuille's flow rate between two pressures.
 
     The flow rate of a staircase tube differs from that of a round one. It is therefore compared with a periodic tube of
-    the same sites, under a force equal to the pressure gradient in the middle half of the tube: bound 1 %. Nash's rule
-    returns no shear stress, which disturbs the flow near an iolet. Two effects are recorded: the length, in sites, by
-    which each end shortens the tube, and the difference from a round tube of the nominal radius, due to staircase and
-    ends.
+    the same sites, under a force equal to the pressure gradient in the middle half of the tube: bound 1 %. The
+    populations that Nash's rule imposes carry no shear stress, which disturbs the flow near an iolet. Two effects are
+    recorded: the length, in sites, by which each end shortens the tube, and the difference from a round tube of the
+    nominal radius, due to staircase and ends.
     """
     radius, viscosity, excess = (8.4 if setting.quick else 16.4), 0.5, 1e-5
     length = 4 * round(radius)
@@ -48,7 +48,7 @@ def pressure_tube(setting: Setting) -> list[Check]:
     sites = shapes.tube(radius, float(length), 1.0)
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
     solver.advance(steps)
-    through, density = solver.measures.iolet_flow(), solver.fields(["density"])["density"]
+    flow_rates, density = solver.measures.iolet_flow(), solver.fields(["density"])["density"]
     x = sites.coords[:, 0]
     middle = np.arange(length // 4, length - length // 4)
     gradient = -CS2 * float(np.polyfit(middle, [density[x == plane].mean() for plane in middle], 1)[0])
@@ -59,10 +59,12 @@ def pressure_tube(setting: Setting) -> list[Check]:
     staircase_flow = float(velocity(periodic).sum())
     round_flow = np.pi * radius**4 * imposed / (8 * viscosity)
     shortening = 0.5 * length * (1 - imposed / gradient)
-    error, excess_flow = abs(through[0] / staircase_flow * imposed / gradient - 1), through[0] / round_flow - 1
+    error, excess_flow = abs(flow_rates[0] / staircase_flow * imposed / gradient - 1), flow_rates[0] / round_flow - 1
     return [
         Check("pressure iolets: flow rate for the gradient at half length", error, 0.01, reference=_NASH),
-        Check("pressure iolets: inflow relative to outflow", abs(through.sum() / through[0]), 1e-6, reference=_NASH),
+        Check(
+            "pressure iolets: inflow relative to outflow", abs(flow_rates.sum() / flow_rates[0]), 1e-6, reference=_NASH
+        ),
         Check("pressure iolets: effective shortening of the tube per end", shortening, sense="recorded", unit="sites"),
         Check("pressure iolets: flow rate relative to the round tube, minus 1", excess_flow, sense="recorded"),
     ]
