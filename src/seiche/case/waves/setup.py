@@ -273,12 +273,12 @@ def prepare(
     mesh = make_mesh(case, media, str(path), world, [source.position for source in sources] if sampled else None)
     positions = _nodes(mesh, table.nodes)
     if table.material == "average":
-        reference_material = material = media.averaged(mesh, table.nodes, positions, world)
+        specified = material = media.averaged(mesh, table.nodes, positions, world)
     else:
-        reference_material = material = media.material(mesh, positions if table.material == "node" else None)
+        specified = material = media.material(mesh, positions if table.material == "node" else None)
     attenuation = None
     if case.attenuation is not None:
-        material, attenuation = media.attenuated(mesh, reference_material, case.attenuation)
+        material, attenuation = media.attenuated(mesh, specified, case.attenuation)
     leapfrog = case.time.integrator == "leapfrog"
     limit = largest_step(mesh, material, table.nodes, FLUXES[table.flux], world, leapfrog=leapfrog)
     step, steps = time_steps(case, limit, str(path))
@@ -307,12 +307,10 @@ def prepare(
         dt=step,
         steps=steps,
         limit=limit,
-        resolution=_resolution(case, frequency, mesh, reference_material, in_box=in_box, world=world),
+        resolution=_resolution(case, frequency, mesh, specified, in_box=in_box, world=world),
         attenuation=attenuation,
         remarks=(*sample_notes(mesh), *media.notes(lower, upper), *_unused(table, media, mesh, positions, world)),
-        cut=media.cut(
-            mesh, reference_material, positions, world, mesh.shares if isinstance(mesh, SampledMesh) else None
-        ),
+        cut=media.cut(mesh, specified, positions, world, mesh.shares if isinstance(mesh, SampledMesh) else None),
         max_speed=float(world.allreduce_max(np.array([material.cp.max()]))[0]),
         per_wavelength=media.per_wavelength(mesh, frequency, in_box, world) if frequency else {},
         start=start,
