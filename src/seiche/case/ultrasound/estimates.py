@@ -17,6 +17,8 @@ from seiche.ultrasound.energy import staggering
 
 #: Maximum advised fraction of a wave that passes the absorbing layers at normal incidence (-60 dB).
 ADVISED_WRAPPED_FRACTION = 1e-3
+#: Points of the thinnest absorbing layer whose transmission was measured.
+FEWEST_POINTS = 4
 #: Points per wavelength below which absorbing layers reflect more than they transmit.
 SMOOTH_PPW = 5.0
 #: Maximum advised length of the grid in a linear medium, divided by the shock formation distance; the second harmonic
@@ -95,10 +97,10 @@ def _layers(setup: UltrasoundSetup) -> Iterator[Estimate]:
 def wrapped_fraction(size: int, strength: float, *, coarse: bool) -> float:
     """Return the fraction of the amplitude that crosses two layers of `size` points and `strength` (theory, eq. 40).
 
-    The sums of the damping rates at the points are larger than the integral. For `coarse` waves the integral is used,
-    because the layers also reflect these waves.
+    Sums of the damping rates at the points are larger than the integral. The integral is used for `coarse` waves and
+    for layers of fewer than `FEWEST_POINTS` points, which also reflect waves.
     """
-    if coarse or not size:
+    if coarse or size < FEWEST_POINTS:
         return math.exp(-0.4 * strength * size)
     at = np.arange(1, size + 1)
     sums = sum(factor * float((((at + shift) / size) ** 4).sum()) for shift, factor in ((0.0, 2), (0.5, 1), (-0.5, 1)))
