@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: Variables in which launchers give a process its rank.
 _RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 #: Seconds in which a launcher can forward the message: it stops forwarding when a rank ends.
@@ -27,12 +27,22 @@ def signals_during_start(program: str) -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> None:
         _end_start(program, number)
 
-    earlier = {number: signal.signal(number, end) for number in _SIGNALS}
+    with signals_handled_by(end):
+        yield
+
+
+@contextmanager
+def signals_handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle SIGTERM and SIGINT by a function inside the block (only in the main thread)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    earlier = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+        for number, former in earlier.items():
+            signal.signal(number, former)
 
 
 def _end_start(program: str, number: int) -> None:

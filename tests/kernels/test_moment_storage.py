@@ -245,7 +245,7 @@ def test_a_recommended_layout_comes_with_its_reason():
         "tiles-8: shortest predicted time per site and step, in bytes copied in that time (tiles-8 155, tiles-4 164,"
         ' list-aa 211); layout moments with collision = "regularised" takes 94'
     )
-    assert recommendation(box, "float32", "cuda:1", D3Q19, MODELS["water"]) == (
+    assert recommendation(box, "float32", "cuda:1", MODELS["water"]) == (
         "moments: shortest predicted time per site and step, in bytes copied in that time"
         " (moments 94, tiles-8 155, tiles-4 164, list-aa 211)"
     )

@@ -7,17 +7,14 @@ Any first signal requests a checkpoint. Only a second SIGINT (Ctrl-C) ends a run
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 from weakref import ref
 
 from seiche.domain.world import World
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+from seiche.start import signals_handled_by
 
 
 class InterruptError(BaseException):
@@ -66,7 +63,7 @@ class _CommandSignals:
 @contextmanager
 def command_signals() -> Iterator[None]:
     """Let SIGTERM and SIGINT raise InterruptError inside the block (only in the main thread)."""
-    with _handled_by(_CommandSignals().receive):
+    with signals_handled_by(_CommandSignals().receive):
         yield
 
 
@@ -101,18 +98,5 @@ def _command_handler() -> _CommandSignals | None:
 def stop_signals(request: StopRequest | None = None) -> Iterator[StopRequest]:
     """Convert SIGTERM and SIGINT into a `request` to stop inside the block (only in the main thread)."""
     request = request or StopRequest()
-    with _handled_by(request.receive):
+    with signals_handled_by(request.receive):
         yield request
-
-
-@contextmanager
-def _handled_by(handler: Any) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    earlier = {number: signal.signal(number, handler) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, former in earlier.items():
-            signal.signal(number, former)

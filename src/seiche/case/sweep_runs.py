@@ -24,6 +24,7 @@ from seiche.errors import CaseError, FormatError
 from seiche.io.lock import FolderLock
 from seiche.report.summary import read_summary
 from seiche.report.sweep_table import SweepRow, SweepTable
+from seiche.start import signals_handled_by
 
 #: Lock of the folder of a sweep while its runs are executed.
 SWEEP_LOCK = ".seiche-sweep.lock"
@@ -147,12 +148,8 @@ class SweepRuns:
             self.stopped = True
             self._stop(signal.SIGTERM)
 
-        earlier = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        with signals_handled_by(stop):
             yield
-        finally:
-            for number, handler in earlier.items():
-                signal.signal(number, handler)
 
 
 def _stop_with_parent() -> None:

@@ -18,7 +18,7 @@ from seiche.flow.model import FlowModel, Precision, Regularised
 from seiche.flow.moment_layout import MomentLayout, sites_per_sector, values_per_site
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout, check_periods
-from seiche.flow.velocity_set import D3Q19, VelocitySet
+from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 from seiche.kernels.registry.flow import MOMENT_EDGE
 
 LayoutName = Literal["list-ab", "list-aa", "tiles-4", "tiles-8", "moments"]
@@ -154,15 +154,10 @@ def _layout_with_bodies(sites: SiteSet) -> LayoutName:
 
 
 def recommendation(
-    sites: SiteSet,
-    storage: str,
-    device: str,
-    velocity_set: VelocitySet = D3Q19,
-    model: FlowModel | None = None,
-    *,
-    immersed: bool = False,
+    sites: SiteSet, storage: str, device: str, model: FlowModel | None = None, *, immersed: bool = False
 ) -> str:
-    """Return a text that names the layout which "auto" selects, and the reason."""
+    """Return a text that names the layout which "auto" selects, and the reason; the default model has D3Q19."""
+    velocity_set = VELOCITY_SETS[model.velocity_set] if model is not None else D3Q19
     chosen = choose_layout(sites, "auto", storage, device, velocity_set, model=model, immersed=immersed)
     if not parse_device(device).is_gpu:
         if immersed:

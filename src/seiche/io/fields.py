@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,16 +12,17 @@ import numpy.typing as npt
 
 from seiche.domain.world import World
 from seiche.errors import FormatError
-from seiche.io.background import FunctionJob, Job, write_now
+from seiche.io.background import Job, write_now
 from seiche.io.cells import CellGeometry, MeshRows, Triangles, VoxelCells
-from seiche.io.files import Closing, part_path, publish
+from seiche.io.files import part_path
+from seiche.io.growing_file import GrowingFile
 from seiche.io.parallel import ParallelFile, all_or_none, rows_before
 from seiche.io.vtkhdf import CAPACITY_LIMIT, Extent, FileLayout, create_layout
 
 __all__ = ["FieldSeries", "Triangles", "VoxelCells"]
 
 
-class FieldSeries(Closing):
+class FieldSeries(GrowingFile):
     """A VTKHDF time series of fields on fixed cells.
 
     The file has the name `path` + ".part" until its first step is complete and on the disk; only then does it replace a
@@ -66,9 +64,8 @@ class FieldSeries(Closing):
     ) -> None:
         """Create the file under its temporary name and write the geometry."""
         _check_fields(fields, capacity)
-        self.path = Path(path)
-        self.steps = self._planned = 0
-        self._world, self._fields, self._capacity = world, dict(fields), capacity
+        super().__init__(path, world)
+        self._fields, self._capacity = dict(fields), capacity
         self.dtype = np.dtype(dtype).newbyteorder("<")
         self._rows = cells.rows(on)
         self._first, self._all_rows = rows_before(world, self._rows)
@@ -108,14 +105,8 @@ class FieldSeries(Closing):
         if self._planned == self._capacity:
             reason = f"the file was created for {self._capacity} states; use a larger capacity"
             raise FormatError(self.path, f"step {self._planned + 1}", reason)
-        number = self._planned
-        self._times[number] = time
-        self._planned += 1
-        return FunctionJob(
-            lambda: self._store(number, values()),
-            lambda stored: self._commit(number),
-            partial(self._complete_step, number),
-        )
+        self._times[self._planned] = time
+        return self._job(lambda number: self._store(number, values()), self._make_valid)
 
     def _store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
         """Write this rank's rows of step `number` and sync them to the disk, without committing the step."""
@@ -125,22 +116,13 @@ class FieldSeries(Closing):
             self._file.write(offset, array)
         self._file.sync()
 
-    def _commit(self, number: int) -> None:
+    def _make_valid(self, number: int) -> None:
         """Make step `number` valid (rank 0, after all ranks have stored it)."""
         self._file.write(self._layout.times[number], self._times[: number + 1])
         self._file.sync()
         # All data of the step are on the disk; these six bytes commit it.
         self._file.write(self._layout.link, FileLayout.digits(number + 1))
         self._file.sync()
-        if number == 0:
-            self.path = publish(part_path(self.path), self.path)
-
-    def _complete_step(self, number: int, complete: bool) -> None:
-        """Count step `number` if it is `complete`; otherwise the next step replaces it."""
-        if complete:
-            self.steps = number + 1
-        else:
-            self._planned = min(self._planned, number)
 
     def _validated(self, values: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
         if set(values) != set(self._fields):
@@ -153,18 +135,6 @@ class FieldSeries(Closing):
                 raise ValueError(f"field {name!r}: shape {array.shape}; expected {shapes[-1]}")
             arrays[name] = array.astype(self.dtype, copy=False)
         return arrays
-
-    def reopen(self) -> None:
-        """Open the closed file for further steps (collective); OSError on every rank if any cannot open it."""
-        self.path = self._world.bcast(self.path)
-        self._file = ParallelFile(self.path, self._world)
-
-    def close(self) -> None:
-        """Close the file, and remove it if it has no step. A second call does nothing."""
-        self._file.close()
-        if self.steps == 0 and self._world.rank == 0:
-            with suppress(OSError):
-                part_path(self.path).unlink()
 
 
 def _check_fields(fields: Mapping[str, int], capacity: int) -> None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 from seiche.domain.rank_locations import hosts_of
 from seiche.domain.world import World, raise_together
@@ -130,13 +132,18 @@ class ExtraMessage(Staged):
             return
         self.memory.read(self.parts.source, self.whole_send_buffer)
         self.memory.wait()
-        requests = (
-            [self.array_comm.Isend(message, dest=helper) for helper, message in self._scatter_messages]
-            if self.array_comm
-            else []
-        )
-        for buffer_slice, packed in self._send_views:
-            packed[:] = buffer_slice
+        with self._transfers("Isend", self._scatter_messages):
+            for buffer_slice, packed in self._send_views:
+                packed[:] = buffer_slice
+
+    @contextmanager
+    def _transfers(self, start: Literal["Isend", "Irecv"], messages: list[tuple[int, list[Any]]]) -> Iterator[None]:
+        """Start the messages to or from the helpers; wait for them at the end of the block."""
+        requests = [
+            getattr(self.array_comm, start)(message, helper)
+            for helper, message in (messages if self.array_comm else ())
+        ]
+        yield
         for request in requests:
             request.Wait()
 
@@ -146,15 +153,9 @@ class ExtraMessage(Staged):
             if self.array_comm is not None and self.receive_buffer.size:
                 self.array_comm.Send([self.receive_buffer, "B"], dest=0)
             return
-        requests = (
-            [self.array_comm.Irecv(message, source=helper) for helper, message in self._gather_messages]
-            if self.array_comm
-            else []
-        )
-        for buffer_slice, packed in self._receive_views:
-            buffer_slice[:] = packed
-        for request in requests:
-            request.Wait()
+        with self._transfers("Irecv", self._gather_messages):
+            for buffer_slice, packed in self._receive_views:
+                buffer_slice[:] = packed
         self.memory.write(self.whole_receive_buffer, self.parts.target)
         self.memory.wait()
 

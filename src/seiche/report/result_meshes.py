@@ -10,16 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import BackendUnavailable, CaseError
-from seiche.report.result_arrays import (
-    NamedArray,
-    ResultArrays,
-    axes_of,
-    is_at_nodes,
-    is_field,
-    node_positions,
-    node_values,
-    nodes_along,
-)
+from seiche.report import result_arrays
+from seiche.report.result_arrays import NamedArray, ResultArrays
 
 
 def result_meshes(result: ResultArrays) -> Any:
@@ -40,8 +32,8 @@ def result_meshes(result: ResultArrays) -> Any:
         import pyvista
     except ModuleNotFoundError as error:
         raise BackendUnavailable(f"to_pyvista: {error.name} is not installed: pip install 'seiche[viz]'") from None
-    fields = {name: item for name, item in result.arrays.items() if is_field(item)}
-    at_nodes = any(is_at_nodes(item) for item in fields.values())
+    fields = {name: item for name, item in result.arrays.items() if result_arrays.is_field(item)}
+    at_nodes = any(result_arrays.is_at_nodes(item) for item in fields.values())
     blocks = {}
     if fields:
         blocks["fluid"] = _elements(pyvista, result, fields) if at_nodes else _grid(pyvista, result, fields)
@@ -53,7 +45,7 @@ def result_meshes(result: ResultArrays) -> Any:
 
 
 def _grid(pyvista: Any, result: ResultArrays, fields: Mapping[str, NamedArray]) -> Any:
-    axes = axes_of(next(iter(fields.values())))
+    axes = result_arrays.axes_of(next(iter(fields.values())))
     ticks = [np.asarray(result.coordinates[axis].values) for axis in axes]
     steps = [float(values[1] - values[0]) if len(values) > 1 else 1.0 for values in ticks]
     steps += [steps[0]] * (3 - len(axes))
@@ -81,16 +73,16 @@ def _grid(pyvista: Any, result: ResultArrays, fields: Mapping[str, NamedArray]) 
 
 
 def _elements(pyvista: Any, result: ResultArrays, fields: Mapping[str, NamedArray]) -> Any:
-    positions = node_positions(result)
+    positions = result_arrays.node_positions(result)
     elements, count, dim = positions.shape
-    boxes = boxes_between_nodes(nodes_along(count, dim), dim)
+    boxes = boxes_between_nodes(result_arrays.nodes_along(count, dim), dim)
     points = np.zeros((elements * count, 3))
     points[:, :dim] = positions.reshape(-1, dim)
     corners = (boxes + count * np.arange(elements)[:, None, None]).reshape(-1, boxes.shape[1])
     kind = pyvista.CellType.HEXAHEDRON if dim == 3 else pyvista.CellType.QUAD
     mesh = pyvista.UnstructuredGrid({kind: corners}, points)
     for name, item in fields.items():
-        values = node_values(item)
+        values = result_arrays.node_values(item)
         mesh.point_data[name] = _vectors(values.reshape(elements * count, *values.shape[2:]))
     return _noted(mesh, result, fields)
 

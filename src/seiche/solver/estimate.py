@@ -8,7 +8,7 @@ its summary present them in the same way (docs/howto/add-an-estimate.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -44,6 +44,12 @@ class Estimate:
     effect: str = ""
     remedy: str = ""
     source: str = ""
+
+    @classmethod
+    def lowest(cls, values: Mapping[str, float], **attributes: Any) -> Estimate:
+        """Return the estimate of the lowest of `values`, by parts of the case (`where`), with further attributes."""
+        where = min(values, key=values.__getitem__)
+        return cls(value=values[where], where=where, **attributes)
 
     @property
     def violated(self) -> bool:

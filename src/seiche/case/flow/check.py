@@ -15,7 +15,6 @@ from seiche.errors import BackendUnavailable
 from seiche.flow.choice import recommendation
 from seiche.flow.layout import MAX_SLOTS
 from seiche.flow.model import VelocityIolet
-from seiche.flow.velocity_set import VELOCITY_SETS
 
 #: Margin for ranks with more sites than the mean, and for populations from other ranks.
 _IMBALANCE = 1.05
@@ -80,9 +79,8 @@ def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> 
         yield f"layout {row.layout}", cost
     if setup.case.lattice.layout == "auto":
         sites, storage, model = setup.vessel.sites, setup.precision.storage, setup.model
-        velocities = VELOCITY_SETS[model.velocity_set]
         device, immersed = setup.case.run.device, setup.immersed
-        yield "layout auto", recommendation(sites, storage, device, velocities, model, immersed=immersed)
+        yield "layout auto", recommendation(sites, storage, device, model, immersed=immersed)
 
 
 def _bandwidth(setup: FlowSetup) -> float | None:

@@ -86,26 +86,26 @@ def _lattice(setup: FlowSetup) -> Iterator[Estimate]:
 def _openings(setup: FlowSetup) -> Iterator[Estimate]:
     """Yield the radius of the narrowest opening and the smallest distance between two openings."""
     spacing, planes = setup.units.spacing, [plane for plane in setup.vessel.sites.iolets if plane.radius]
-    if planes:
-        radius, plane = min(((plane.radius or 0.0, plane) for plane in planes), key=lambda entry: entry[0])
-        yield Estimate(
+    radii = {f'iolet["{plane.name}"]': (plane.radius or 0.0) / spacing for plane in planes}
+    if radii:
+        yield Estimate.lowest(
+            radii,
             name="radius",
-            value=radius / spacing,
             unit="sites",
-            where=f'iolet["{plane.name}"]',
             lower_bound=ADVISED_RADIUS,
             effect="pressures and flow rates are not validated for narrower openings",
-            remedy=f"use a spacing below {radius / ADVISED_RADIUS:.2g} m",
+            remedy=f"use a spacing below {min(radii.values()) * spacing / ADVISED_RADIUS:.2g} m",
             source=_BOUNDS,
         )
-    pairs = [(a, b) for k, a in enumerate(planes) for b in planes[:k]]
-    if pairs:
-        ratios = {(a.name, b.name): math.dist(a.center, b.center) / max(a.radius or 0, b.radius or 0) for a, b in pairs}
-        (first, second), distance = min(ratios.items(), key=lambda entry: entry[1])
-        yield Estimate(
+    ratios = {
+        f'iolet["{b.name}"] and iolet["{a.name}"]': math.dist(a.center, b.center) / max(a.radius or 0, b.radius or 0)
+        for k, a in enumerate(planes)
+        for b in planes[:k]
+    }
+    if ratios:
+        yield Estimate.lowest(
+            ratios,
             name="distance over radius",
-            value=distance,
-            where=f'iolet["{second}"] and iolet["{first}"]',
             lower_bound=ADVISED_DISTANCE,
             effect="each opening disturbs the flow at the other",
             remedy="extend the vessel at the openings",
@@ -172,14 +172,12 @@ def _passages(setup: FlowSetup) -> Iterator[Estimate]:
             source=_BOUNDS,
         )
     planes = setup.vessel.sites.iolets
-    lengths = {plane.name: passages.straight(number) for number, plane in enumerate(planes)}
-    known = {name: length for name, length in lengths.items() if length is not None}
+    lengths = {f'iolet["{plane.name}"]': passages.straight(number) for number, plane in enumerate(planes)}
+    known = {where: length for where, length in lengths.items() if length is not None}
     if known:
-        name = min(known, key=known.__getitem__)
-        yield Estimate(
+        yield Estimate.lowest(
+            known,
             name="radii to the next bend or branch",
-            value=known[name],
-            where=f'iolet["{name}"]',
             lower_bound=ADVISED_STRAIGHT_LENGTH,
             effect="it disturbs the pressure and the profile of the opening",
             remedy="extend the vessel straight at the opening",

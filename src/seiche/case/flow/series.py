@@ -248,11 +248,6 @@ class ExtractionFile(ScheduledSeries):
         """Return the file and its offset file."""
         return (OutputTarget(self.key, self.path), OutputTarget(self.key, self.path.with_suffix(".off")))
 
-    @property
-    def states(self) -> int:
-        """Return the number of complete records."""
-        return self.writer.records if self.writer is not None else 0
-
     def make(self, capacity: int) -> None:
         """Create the files, which can contain any number of records."""
         self.writer = self._extraction.open(self.path)

@@ -109,22 +109,20 @@ def wrapped_fraction(size: int, strength: float, *, coarse: bool) -> float:
 
 def _sources(setup: UltrasoundSetup) -> Iterator[Estimate]:
     """Yield the extent of the smallest source and the radius of the smallest initial pressure, in points."""
-    spacing, tables = max(setup.grid.spacings), list(enumerate(setup.case.source))
-    extents = {number: table.shape().size() / spacing for number, table in tables if isinstance(table, Signal)}
+    spacing = max(setup.grid.spacings)
+    tables = [(f"source[{number}]", table) for number, table in enumerate(setup.case.source)]
+    extents = {where: table.shape().size() / spacing for where, table in tables if isinstance(table, Signal)}
     if extents:
-        number = min(extents, key=extents.__getitem__)
-        yield Estimate(name="extent", value=extents[number], unit="points", where=f"source[{number}]")
-    radii = {number: table.radius / spacing for number, table in tables if isinstance(table, BallSource)}
+        yield Estimate.lowest(extents, name="extent", unit="points")
+    radii = {where: table.radius / spacing for where, table in tables if isinstance(table, BallSource)}
     if radii:
-        number = min(radii, key=radii.__getitem__)
-        yield Estimate(
+        yield Estimate.lowest(
+            radii,
             name="radius",
-            value=radii[number],
             unit="points",
-            where=f"source[{number}]",
             lower_bound=ADVISED_RADIUS,
             effect="smoothing changes the initial pressure",
-            remedy=f"use a spacing below {radii[number] * spacing / ADVISED_RADIUS:.2g} m",
+            remedy=f"use a spacing below {min(radii.values()) * spacing / ADVISED_RADIUS:.2g} m",
             source=_BOUNDS,
         )
 
@@ -158,16 +156,16 @@ def _recorded(setup: UltrasoundSetup) -> Iterator[Estimate]:
     """Yield the spectrum of the sources at the recorded frequency that they contain least, relative to its maximum."""
     tones = [table for table in setup.case.source if isinstance(table, Signal)]
     shares = {
-        number: max(_spectral_share(signal_of(tone, setup.grid), frequency * setup.dt) for tone in tones)
+        f"record.frequencies[{number}]": max(
+            _spectral_share(signal_of(tone, setup.grid), frequency * setup.dt) for tone in tones
+        )
         for number, frequency in enumerate(setup.case.record.frequencies if tones else ())
         if not any(_is_harmonic(frequency, tone.frequency) for tone in tones if setup.problem.BonA is not None)
     }
     if shares:
-        number = min(shares, key=shares.__getitem__)
-        yield Estimate(
+        yield Estimate.lowest(
+            shares,
             name="amplitude of the sources at this frequency, relative to their largest",
-            value=shares[number],
-            where=f"record.frequencies[{number}]",
             lower_bound=ADVISED_SHARE,
             effect="the sources hardly emit it, so the amplitudes are those of transients",
             remedy=f"record {max(tones, key=lambda tone: tone.amplitude).frequency:g} Hz",

@@ -125,14 +125,12 @@ def _leaves_static_field(setup: WaveSetup) -> bool:
 
 def _near_deltas(setup: WaveSetup) -> Iterator[Estimate]:
     """Yield the distance of the nearest receiver from each source that is represented as a delta."""
-    distances = {number: setup.distance(number) for number in setup.deltas}
-    if distances and math.isfinite(nearest := min(distances.values())):
-        number = min(distances, key=distances.__getitem__)
-        yield Estimate(
+    distances = {f"source[{number}], a delta": setup.distance(number) for number in setup.deltas}
+    if distances and math.isfinite(min(distances.values())):
+        yield Estimate.lowest(
+            distances,
             name="nearest receiver",
-            value=nearest,
             unit="elements",
-            where=f"source[{number}], a delta",
             lower_bound=DELTA_REACH,
             effect="velocities at this receiver may be wrong by tens of per cent",
             remedy="use smaller elements, or move the source to a position where an incident field is possible",

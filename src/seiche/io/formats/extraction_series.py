@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
-from seiche.io.background import FunctionJob, Job, write_now
-from seiche.io.files import Closing, part_path, publish
+from seiche.io.background import Job, write_now
+from seiche.io.files import part_path
 from seiche.io.formats.extraction import ExtractionField, ExtractionHeader, encode_offsets
+from seiche.io.growing_file import GrowingFile
 from seiche.io.parallel import ParallelFile, all_or_none, rows_before
 
 
@@ -25,7 +24,7 @@ def offsets_path(path: Path) -> Path:
     return path.with_suffix(".off")
 
 
-class ExtractionSeries(Closing):
+class ExtractionSeries(GrowingFile):
     """An `.xtr` file of version 5, with its `.off`, of fields at fixed sites.
 
     Both have the suffix ".part" until the first record is complete and on the disk. The step number of a record is
@@ -55,9 +54,7 @@ class ExtractionSeries(Closing):
         fields: Sequence[ExtractionField],
     ) -> None:
         """Create the files under their temporary names and write the headers."""
-        self.path, self.records = Path(path), 0
-        self._planned = 0
-        self._world = world
+        super().__init__(path, world)
         counts = world.allgather(len(coords))
         self._first, total = rows_before(world, len(coords))
         self._header = ExtractionHeader(spacing, origin, total, tuple(fields))
@@ -86,13 +83,12 @@ class ExtractionSeries(Closing):
 
         All jobs must be done, in the order of their creation.
         """
-        number = self._planned
-        self._planned += 1
-        return FunctionJob(
-            lambda: self._store(number, values()),
-            lambda stored: self._commit(number, step),
-            partial(self._complete_record, number),
-        )
+        return self._job(lambda number: self._store(number, values()), lambda number: self._make_valid(number, step))
+
+    @property
+    def companions(self) -> Sequence[Path]:
+        """Return the name of the offset file."""
+        return (offsets_path(self.path),)
 
     def _store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
         """Write this rank's part of record `number` and sync it to the disk, without committing the record."""
@@ -100,20 +96,10 @@ class ExtractionSeries(Closing):
         self._file.write(self._offset_of(number) + 8 + self._first * self._sites.itemsize, self._sites)
         self._file.sync()
 
-    def _commit(self, number: int, step: int) -> None:
-        """Make record `number` valid (rank 0, after all ranks have stored it)."""
+    def _make_valid(self, number: int, step: int) -> None:
+        """Write the step of record `number` (rank 0, after all ranks have stored it)."""
         self._file.write(self._offset_of(number), np.array([step], ">u8"))
         self._file.sync()
-        if number == 0:
-            publish(part_path(offsets_path(self.path)), offsets_path(self.path))
-            self.path = publish(part_path(self.path), self.path)
-
-    def _complete_record(self, number: int, complete: bool) -> None:
-        """Count record `number` if it is `complete`; otherwise the next record replaces it."""
-        if complete:
-            self.records = number + 1
-        else:
-            self._planned = min(self._planned, number)
 
     def _offset_of(self, number: int) -> int:
         return self._start + number * self._header.record_bytes
@@ -130,16 +116,3 @@ class ExtractionSeries(Closing):
             # The difference is computed in double precision and stored in single precision.
             offsets = np.asarray(field.offsets) if field.offsets else 0
             self._sites[f"f{k}"] = array.reshape(shape) - offsets
-
-    def reopen(self) -> None:
-        """Open the closed file for further records (collective); OSError on every rank if any cannot open it."""
-        self.path = self._world.bcast(self.path)
-        self._file = ParallelFile(self.path, self._world)
-
-    def close(self) -> None:
-        """Close the file, and remove both files if there is no record. A second call does nothing."""
-        self._file.close()
-        if self.records == 0 and self._world.rank == 0:
-            for path in (self.path, offsets_path(self.path)):
-                with suppress(OSError):
-                    part_path(path).unlink()
