@@ -146,16 +146,16 @@ def integral(source: int, dimensions: int, points: Floats, k: complex) -> Comple
 
     The surface emits to both sides like a plane of 60 kPa, as the bowl of the benchmarks does in O'Neil's theory.
     """
-    rule = shape_of(source, dimensions, np.zeros(dimensions)).quadrature(SPACING / 2)
+    quadrature = shape_of(source, dimensions, np.zeros(dimensions)).quadrature(SPACING / 2)
 
     def field(points_of_part: Floats) -> Complex:
-        distance = np.maximum(np.linalg.norm(points_of_part[:, None] - rule.points[None], axis=-1), SPACING / 8)
+        distance = np.maximum(np.linalg.norm(points_of_part[:, None] - quadrature.points[None], axis=-1), SPACING / 8)
         waves = (
             -0.25j * hankel2(0, k * distance) if dimensions == 2 else np.exp(-1j * k * distance) / distance / 4 / np.pi
         )
-        return np.asarray(waves @ rule.shares, np.complex128)
+        return np.asarray(waves @ quadrature.weights, np.complex128)
 
-    parts = np.array_split(points, max(1, len(points) * len(rule.points) // 1_000_000))
+    parts = np.array_split(points, max(1, len(points) * len(quadrature.points) // 1_000_000))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return 2 * PRESSURE * k.real * np.concatenate(list(pool.map(field, parts)))
 
