@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Command `seiche`: run, sweep, check, new, schema, predict, convert, report, bench and validate.
+"""Command `seiche`: run, sweep, calibrate, check, new, schema, predict, convert, report, bench and validate.
 
 Exit status: 0 if done, or stopped by SIGTERM, SIGINT or the wall-clock limit with a valid checkpoint; 1 if a validation
 failed; 2 after an error; 130 after a second SIGINT; 130 (SIGINT) or 143 (SIGTERM) after a signal before the first step
@@ -24,6 +24,7 @@ from seiche.case.agreement import report_failure
 from seiche.case.stop_signals import InterruptError, command_signals
 from seiche.cli import movement as movement  # adds commands to `bench`
 from seiche.cli.bench import bench
+from seiche.cli.calibrate import calibrate
 from seiche.cli.options import output_folder, world_of_command
 from seiche.cli.start import new, schema
 from seiche.cli.sweep import sweep
@@ -178,6 +179,7 @@ def check(
 app.command()(new)
 app.command()(schema)
 app.command()(sweep)
+app.command()(calibrate)
 
 
 @app.command()
