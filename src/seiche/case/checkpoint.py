@@ -90,6 +90,8 @@ class CheckpointRestart:
             CaseError: the checkpoint cannot be read, belongs to another case, or is later than the end of the run.
             FormatError: the file is damaged or not a checkpoint.
         """
+        if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):  # opening a pipe would wait
+            raise CaseError(f"--restart {self.path}: is not a regular file")
         try:
             attributes = inspect_checkpoint(self.path).attributes
             kind = attributes.get("kind", setup.case.solver)  # absent in version 1

@@ -30,7 +30,7 @@ from seiche.case.own_files import digest_of, has_mark, is_own, texts_of
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.io.files import publisher, publishing, rename, replacing
+from seiche.io.files import publisher, publishing, real_path, rename, replacing
 from seiche.io.lock import FolderLock, Owner
 
 #: Names of the record of a run and of its lock.
@@ -60,9 +60,9 @@ class RunFolder:
         self._record_lock = RLock()
         self._complete_step: int | None = None
         self._restart = restart is not None
-        paths = (restart.resolve(), restart.parent.resolve() / restart.name) if restart is not None else ()
+        paths = (real_path(restart), real_path(restart.parent) / restart.name) if restart is not None else ()
         #: Whether the run continues a checkpoint in this folder.
-        self._continues = any(folder.resolve() in path.parents for path in paths)
+        self._continues = any(real_path(folder) in path.parents for path in paths)
         self._may_replace = replace or self._continues
 
     def check_available(self) -> None:
@@ -175,10 +175,10 @@ class RunFolder:
         if not self._may_replace:
             self._check_no_earlier_run({*earlier, *(path for target in targets for path in files_at(target))})
         self._check_unlisted(targets, earlier)
-        inputs = {path.resolve() for path in inputs}
+        inputs = {real_path(path) for path in inputs}
         digests = self._read_record().get("digests")
         for path, kind in earlier.items():
-            if self._restart or path.resolve() in inputs:
+            if self._restart or real_path(path) in inputs:
                 self._files[name := self._relative_name(path)] = kind
                 if isinstance(digests, dict) and name in digests:
                     self._digests[name] = texts_of(digests[name])
@@ -219,8 +219,8 @@ class RunFolder:
                 files |= files_at(OutputTarget("", self.path / str(name), str(kind), bool(series)))
         except (ValueError, TypeError, AttributeError):
             return {}
-        base, outputs = self.path.resolve(), {path for target in targets for path in files_at(target)}
-        files = {path: kind for path, kind in files.items() if path in outputs or base in path.resolve().parents}
+        base, outputs = real_path(self.path), {path for target in targets for path in files_at(target)}
+        files = {path: kind for path, kind in files.items() if path in outputs or base in real_path(path).parents}
         own = {path: kind for path, kind in files.items() if self._is_own(path, kind, digests)}
         self._foreign = {path for path in files if path.is_file()} - own.keys()
         return own

@@ -8,6 +8,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from seiche.domain.world import World
+from seiche.io.files import real_path
 
 
 class OpenRun(Protocol):
@@ -25,11 +26,11 @@ _OPEN: WeakValueDictionary[Path, OpenRun] = WeakValueDictionary()
 
 def register_open(run: OpenRun) -> None:
     """Add a simulation that has locked its folder."""
-    _OPEN[run.folder.resolve()] = run
+    _OPEN[real_path(run.folder)] = run
 
 
 def close_earlier(folder: Path, world: World) -> None:
     """Close the open simulation of the same ranks in `folder`, if there is one (collective)."""
-    earlier = _OPEN.get(folder.resolve())
+    earlier = _OPEN.get(real_path(folder))
     if all(world.allgather(earlier is not None and earlier.world.size == world.size)) and earlier is not None:
         earlier.close()

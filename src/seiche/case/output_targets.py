@@ -7,12 +7,13 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seiche.case.output import OutputTarget
 from seiche.errors import CaseError
 from seiche.io.cell_files import is_file_of_series, list_path
-from seiche.io.files import check_replaceable
+from seiche.io.files import check_replaceable, real_path
 
 #: First characters of a file of each kind, for `check_replaceable`.
 _SIGNATURES: dict[str, str | re.Pattern[str]] = {
@@ -96,12 +97,14 @@ def check_targets(targets: Sequence[OutputTarget], inputs: Iterable[Path]) -> No
             raise CaseError(f"{key}: the folder {parent} is not writable")
 
 
-def check_checkpoint_target(path: Path, inputs: Iterable[Path]) -> None:
-    """Raise a CaseError if a checkpoint at `path` would replace an input or a file that is not a checkpoint."""
+def check_checkpoint_target(path: Path, inputs: Iterable[Path], targets: Iterable[OutputTarget]) -> None:
+    """Raise a CaseError if `path` is an input, the file of one of the `targets`, or a file that is not a checkpoint."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise CaseError(f"checkpoint: {path} is not a regular file; choose another name")
     if not path.absolute().parent.is_dir():
         raise CaseError(f"checkpoint: the folder {path.absolute().parent} does not exist")
+    target = OutputTarget("checkpoint", real_path(path), "checkpoint")
+    check_distinct_targets([target], [replace(other, path=real_path(other.path)) for other in targets])
     check_targets([OutputTarget("checkpoint", path, "checkpoint")], inputs)
 
 
@@ -117,11 +120,11 @@ def check_distinct_targets(new: Iterable[OutputTarget], targets: Iterable[Output
 
 def overwritten(targets: Iterable[OutputTarget], inputs: Iterable[Path]) -> Iterator[str]:
     """Yield a message for each target that is, or has a state of its series that is, one of the `inputs`."""
-    files = sorted({path.resolve() for path in inputs if path.exists()})
+    files = sorted({real_path(path) for path in inputs if path.exists()})
     for target in targets:
-        path = target.path.parent.resolve() / target.path.name
+        path = real_path(target.path.parent) / target.path.name
         for file in files:
-            if target.path.resolve() == file or (target.series and is_file_of_series(path, file)):
+            if real_path(target.path) == file or (target.series and is_file_of_series(path, file)):
                 yield f"{target.key}: would overwrite {file}, which the case reads; choose another name or folder"
 
 

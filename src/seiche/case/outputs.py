@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from seiche.case.kind import CaseRun
@@ -128,7 +128,16 @@ class Outputs:
         return [path for output in self.items for path in output.finish()]
 
     def close(self) -> None:
-        """Close all files; incomplete states are discarded (not collective)."""
+        """Close all files; incomplete states are discarded (not collective).
+
+        Raises the error of the first file that cannot be closed, after all others are closed.
+        """
         self.writer.stop()
-        for output in self.items:
-            output.close()
+        with ExitStack() as stack:
+            for output in reversed(self.items):
+                stack.callback(output.close)
+
+    def abandon(self) -> None:
+        """Close all files after an error, which another one of the disk must not hide."""
+        with suppress(OSError):
+            self.close()

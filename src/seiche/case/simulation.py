@@ -31,7 +31,7 @@ from seiche.case.summary import summary_of
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
-from seiche.io.files import Closing, publishing
+from seiche.io.files import Closing, publishing, real_path
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
 from seiche.observe.trace import common_epoch
@@ -183,7 +183,7 @@ class Simulation(Closing):
                 if stopped is not None:
                     self.checkpoint()
         except BaseException:
-            self.outputs.close()
+            self.outputs.abandon()
             self._release("failed", ())
             raise
         self.seconds += time.monotonic() - begin
@@ -318,9 +318,9 @@ class Simulation(Closing):
         self.solver.finish()
         released = self._released
         other = path_of("checkpoint", path) if path is not None else self.checkpoints.path
-        if other != self.checkpoints.path:
+        if real_path(other) != real_path(self.checkpoints.path):
             self._check_open()
-            on_root(self.world, lambda: check_checkpoint_target(other, self.setup.inputs))
+            on_root(self.world, lambda: check_checkpoint_target(other, self.setup.inputs, self.targets))
             CheckpointFile(self.case_run, self.setup, other, self._drain).save()
             return other
         self._resume()
@@ -384,16 +384,17 @@ class Simulation(Closing):
     def close(self) -> None:
         """Close the files, the exchanges and the folder; discard incomplete files. A second call does nothing.
 
-        Raises:
-            CaseError: a callback called it.
+        CaseError if a callback called it.
         """
         if self._closed:
             return
         self._check_not_running("close")
         self._closed = True
-        with publishing(self._run_folder.publish):
-            self.outputs.close()
-        self._release("done" if self.is_complete else "stopped", ())
+        try:
+            with publishing(self._run_folder.publish):
+                self.outputs.close()
+        finally:  # also if the disk is full
+            self._release("done" if self.is_complete else "stopped", ())
+            self.case_run.close()
+            end_deferral(self._request)
         self._run_folder.warn_of_conflicts()
-        self.case_run.close()
-        end_deferral(self._request)

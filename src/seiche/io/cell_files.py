@@ -21,7 +21,7 @@ from seiche.errors import FormatError
 from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.background import FunctionJob, Job
 from seiche.io.files import replacing
-from seiche.io.mark import mark_file
+from seiche.io.mark import new_hdf5
 
 _TOPOLOGIES = ("Vertices", "Lines", "Polygons", "Strips")
 _LIST_VERSION = "1.0"
@@ -44,8 +44,7 @@ def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] 
     """Write a VTKHDF file (PolyData of one time step) atomically; OSError if that fails."""
     import h5py
 
-    with replacing(path) as temporary, h5py.File(temporary, "w", locking=False) as file:
-        mark_file(file)
+    with replacing(path) as temporary, new_hdf5(temporary) as file:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 2], np.int64)
         root.attrs.create("Type", b"PolyData", dtype=h5py.string_dtype("ascii", 8))

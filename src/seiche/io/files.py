@@ -46,6 +46,11 @@ def part_path(path: Path) -> Path:
     return part
 
 
+def real_path(path: Path) -> Path:
+    """Return the absolute path without symbolic links; unlike `Path.resolve`, a loop of links is not an error."""
+    return Path(os.path.realpath(path))
+
+
 def sync_folder(folder: Path) -> None:
     """Sync the entries of `folder` to the disk; a rename then survives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +19,25 @@ _PROGRAM = "Seiche"
 def mark_file(file: Any) -> None:
     """Add the mark to an open HDF5 file."""
     file.attrs["program"] = f"{_PROGRAM} {__version__}"
+
+
+@contextmanager
+def new_hdf5(path: Path, *, libver: str | None = None) -> Iterator[Any]:
+    """Create an HDF5 file with the mark.
+
+    Raises:
+        OSError: the file cannot be written, also where the HDF5 library reports a full disk in another way.
+    """
+    import h5py
+
+    try:
+        with h5py.File(path, "w", libver=libver, locking=False) as file:
+            mark_file(file)
+            yield file
+    except RuntimeError as error:
+        found = re.search(r"errno = (\d+)", str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number), str(path)) from None
 
 
 def is_marked(path: Path) -> bool:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from seiche.domain.world import World
 from seiche.io.arrays import check_structure, values_of
 from seiche.io.files import part_path, publish, replacing, sync_folder
-from seiche.io.mark import mark_file
+from seiche.io.mark import new_hdf5
 from seiche.io.parallel import ParallelFile
 from seiche.io.vtkhdf import reserve
 
@@ -43,8 +43,7 @@ class SeriesFile:
 
     def _open(self, capacity: int) -> None:
         self._count, self._capacity, part = 0, capacity, part_path(self.path)
-        with h5py.File(part, "w", libver="earliest", locking=False) as file:
-            mark_file(file)
+        with new_hdf5(part, libver="earliest") as file:
             file.attrs.update(self._attributes)
             times = file.create_dataset("time", data=np.zeros(capacity))
             self._offsets = {"time": int(times.id.get_offset())}
@@ -100,7 +99,7 @@ def complete_series(path: Path, end: float) -> tuple[int, Path]:
         times = values_of(file, "time")
         count = int(np.argmax([*((times > end) | (times <= 0.0)), True]))
         if count:
-            with replacing(part) as temporary, h5py.File(temporary, "w", libver="earliest", locking=False) as copy:
+            with replacing(part) as temporary, new_hdf5(temporary, libver="earliest") as copy:
                 copy.attrs.update(file.attrs)
                 for name, rows in file.items():
                     series = copy.create_dataset(name, (count, *rows.shape[1:]), rows.dtype)

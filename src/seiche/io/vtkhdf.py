@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import FormatError
-from seiche.io.mark import mark_file
+from seiche.io.mark import new_hdf5
 
 if TYPE_CHECKING:
     import h5py
@@ -91,8 +91,7 @@ def create_layout(
 
     rows = extent.cells if on == "cells" else extent.points
     # The earliest format is readable by old readers and has no checksum of the link that is rewritten.
-    with h5py.File(path, "w", libver="earliest", locking=False) as file:
-        mark_file(file)
+    with new_hdf5(path, libver="earliest") as file:
         file[_LINK] = h5py.SoftLink(_STEPS_GROUP.format(0))
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 2], np.int64)

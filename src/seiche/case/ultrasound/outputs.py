@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +14,7 @@ from seiche.case.output import Final, OutputTarget
 from seiche.case.ultrasound.setup import UltrasoundSetup, decompose
 from seiche.case.ultrasound.sources import CurvedSource
 from seiche.io.files import replacing
-from seiche.io.mark import mark_file
+from seiche.io.mark import new_hdf5
 from seiche.report.ultrasound_figure import Mark, Panel, middle_slice, ultrasound_figure
 from seiche.ultrasound.focus import find_focus
 from seiche.ultrasound.photoacoustic import time_reversal
@@ -146,8 +145,7 @@ class ResultFile(Final):
     def _write_arrays(self, path: Path, arrays: Arrays) -> None:
         grid, medium = self._setup.grid, self._setup.medium
         media = {name: getattr(medium, name) for name in ("sound_speed", "density", "alpha_coeff", "BonA")}
-        with h5py.File(path, "w", locking=False) as file:
-            mark_file(file)
+        with new_hdf5(path) as file:
             file.attrs["spacing"] = grid.spacings
             file.attrs["time_step"] = grid.dt
             file.attrs["first_recorded_step"] = self._setup.sensor.first

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import numpy.typing as npt
 
@@ -23,7 +22,7 @@ from seiche.io.arrays import HDF5_ERRORS
 from seiche.io.cell_files import continued
 from seiche.io.files import part_path, replacing
 from seiche.io.formats.sac import write_sac
-from seiche.io.mark import mark_file
+from seiche.io.mark import new_hdf5
 from seiche.io.series_file import SeriesFile, complete_series
 from seiche.report.waves_figures import film, map_figure, read_motion, seismogram_figure, snapshot_figure
 from seiche.waves.planes import PlaneGrid
@@ -138,8 +137,8 @@ class SnapshotFile(Scheduled):
     def close(self) -> None:
         """Close the file and rename it to its final name."""
         if self._file is not None and self._is_open:
+            self._is_open = False  # even if closing fails, on a full disk
             self._file.close()
-            self._is_open = False
             self._complete[self._first_step] = self._file.path
 
 
@@ -194,8 +193,7 @@ class Seismograms(Final):
         setup, solver, every = self._setup, self._solver, self._receivers.every
         sample_indices = self._receivers.first + 1 + np.arange(len(samples), dtype=np.float64)
         times: npt.NDArray[np.float64] = solver.dt * every * sample_indices
-        with replacing(self.path) as temporary, h5py.File(temporary, "w", locking=False) as file:
-            mark_file(file)
+        with replacing(self.path) as temporary, new_hdf5(temporary) as file:
             file.attrs["title"] = setup.title
             file["time"], file["position"] = times, np.array(setup.receivers)
             file.attrs["velocities_earlier_by"] = solver.velocity_time_offset
@@ -258,8 +256,7 @@ class Peaks(Final):
         tangential_axes = [axis for axis in range(setup.mesh.dim) if axis != self._solver.peak.face // 2]
         within = setup.within_box(positions[:, tangential_axes], tangential_axes)
         positions, peaks = positions[within], peaks[within]
-        with replacing(self.path) as temporary, h5py.File(temporary, "w", locking=False) as file:
-            mark_file(file)
+        with replacing(self.path) as temporary, new_hdf5(temporary) as file:
             file.attrs["title"] = setup.title
             file["position"], file["velocity"], file["horizontal_velocity"] = positions, peaks[:, 0], peaks[:, 1]
         if self._picture is None:
