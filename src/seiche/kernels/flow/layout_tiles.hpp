@@ -173,16 +173,16 @@ struct Tiles {
     const u32* wall = walls + static_cast<Index>(wall_row) * V + first;
     u32 wall_links = 0;  // of fluid sites
     for (int k = 0; k < lanes; ++k) wall_links |= wall[k] & not_fluid ? 0u : wall[k];
-    static_for<1, L::Q>([&]<int q>() SEICHE_INLINED {
-      if ((wall_links >> opposite(q) & 1u) == 0) return;
+    for (int q = 1; q < L::Q; ++q) {
+      if ((wall_links >> opposite(q) & 1u) == 0) continue;
       const S* outgoing = f_in + around[13] + opposite(q) * V + first;
       for (int k = 0; k < lanes; ++k) f[q][k] = wall[k] >> opposite(q) & 1u ? decode<Real>(outgoing[k]) : f[q][k];
-    });
+    }
   }
   template <int lanes>
   SEICHE_FN void store_lanes(Index i, const Real (&f)[L::Q][lanes]) const {
     S* to = f_out + table[i / V * row + 13] + i % V;
-    static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { put_lanes<lanes>(f[q], to + q * V); });
+    for (int q = 0; q < L::Q; ++q) put_lanes<lanes>(f[q], to + q * V);
   }
 };
 
