@@ -22,7 +22,7 @@ def test_every_message_is_counted_and_waited_for_once(device: str) -> None:
     failed[0] = 0
     addresses = backend.upload(np.array([backend.pointer(words) + 4 * k for k in range(3)], np.uint64))
     tell = publish.bind(backend.pack(publish, flags=addresses, sent=sent), 0, 3)
-    arguments = backend.pack(wait, flags=words, received=received, failed=int(failed.ctypes.data), patience=int(0.2e9))
+    arguments = backend.pack(wait, flags=words, received=received, failed=int(failed.ctypes.data), timeout=int(0.2e9))
     listen = wait.bind(arguments, 0, 3)
     for _ in range(5):
         tell()

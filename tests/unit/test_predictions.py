@@ -350,7 +350,7 @@ def test_a_long_prediction_says_what_it_does(
         time.sleep(0.05)
         return predicted(*words, **options)
 
-    monkeypatch.setattr("seiche.observe.patience.EVERY", 0.01)
+    monkeypatch.setattr("seiche.observe.elapsed_time.EVERY", 0.01)
     monkeypatch.setattr(predictions, "predict_step", slow)
     assert main(["predict", str(path), "--machine", str(known), "--ranks", "1,2"]) == 0
     lines = capsys.readouterr().err.splitlines()

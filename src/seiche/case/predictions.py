@@ -16,7 +16,7 @@ from seiche.io.files import check_output_folder, replacing
 from seiche.machine.in_use import VARIABLE
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.steps import Scale, StepTime, predict_step, scales_of, stored_scales
-from seiche.observe.patience import announced
+from seiche.observe.elapsed_time import announced
 from seiche.observe.plan import RunPlan, magnified
 from seiche.report.prediction import FIRST_CHARACTERS, ScalingPrediction, as_json, as_text, prediction_figure
 from seiche.report.stored import check_output_path

@@ -67,7 +67,7 @@ class PeerTransport(Transport):
             flags=self._memory + self.slots * size,
             received=counts[1],
             failed=int(self._failed.ctypes.data),
-            patience=int(self._timeout * 1e9),
+            timeout=int(self._timeout * 1e9),
         )
         self._await = wait.bind(arguments, 0, len(peers))
         backend.synchronize()

@@ -14,13 +14,13 @@ struct Publish {
   SEICHE_FN void operator()(Index k) const { store_release(reinterpret_cast<u32*>(flags[k]), ++sent[k]); }
 };
 
-/// Waits for one more message of every neighbour, at most `patience` (ns). After a time-out, `failed` is 1 + k and
+/// Waits for one more message of every neighbour, at most `timeout` (ns). After a time-out, `failed` is 1 + k and
 /// later waits return immediately.
 struct Await {
   const u32* flags;  ///< [k] the neighbour's word in this device's memory
   u32* received;     ///< [k] messages received from it
   u32* failed;
-  u64 patience;
+  u64 timeout;
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index k) const {
     const u32 expected = ++received[k];
@@ -28,7 +28,7 @@ struct Await {
     // Signed difference, because the count may wrap around.
     while (static_cast<i32>(load_acquire(flags + k) - expected) < 0) {
       if (load_acquire(failed) != 0) return;
-      if (nanoseconds() - begin > patience) {
+      if (nanoseconds() - begin > timeout) {
         store_release(failed, static_cast<u32>(k) + 1);
         return;
       }

@@ -40,7 +40,7 @@ def halo_publish() -> KernelSpec:
 
 def halo_await() -> KernelSpec:
     """Wait for a message from every neighbour."""
-    members: Members = (*pointers("flags received failed"), ("patience", "uint64"))
+    members: Members = (*pointers("flags received failed"), ("timeout", "uint64"))
     return KernelSpec("Await", "halo/flags.hpp", members, threads=32)
 
 
