@@ -239,7 +239,7 @@ def test_pairs_of_vertices_do_not_push_the_whole() -> None:
 def test_results_are_bitwise_equal_for_threads_and_layouts() -> None:
     points = points_in(BOX, 300)
     result = []
-    for layout, threads in (("tiles-8", 1), ("tiles-8", 2), ("list-ab", 2)):
+    for layout, threads in (("tiles-8", 1), ("tiles-8", 2), ("list-ab", 2), ("list-aa", 2)):
         solver = Solver(BOX, WATER, layout=layout, threads=threads)
         markers = GivenForces(solver.backend, points, lambda places: 1e-3 * (points.mean(axis=0) - places))
         ImmersedBoundary(solver, markers, delta="peskin")
