@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from seiche.observe.efficiency import Efficiency, efficiency, host_efficiency, scaling
 from seiche.observe.replay import ideal_seconds
-from seiche.observe.sample import Sample, Span, covered
+from seiche.observe.sample import Sample, Span, union_length
 from seiche.observe.stage import Messages
 
 #: The published efficiencies: load balance, communication, parallel efficiency, computation scaling, global efficiency,
@@ -124,7 +124,7 @@ def test_kernels_of_two_streams_count_once_where_they_overlap() -> None:
     """Summed kernel times gave the printed 1.03; the union of their intervals cannot."""
     kernels = [(0.0, 4.0), (3.0, 6.0), (5.5, 6.66)]
     assert sum(end - begin for begin, end in kernels) > 6.66
-    assert efficiency([covered(kernels)], 6.66).communication <= 1.0
+    assert efficiency([union_length(kernels)], 6.66).communication <= 1.0
     with pytest.raises(ValueError, match="not between"):
         efficiency([6.86], 6.66)
 
@@ -135,7 +135,7 @@ def test_union_of_intervals_is_what_counting_small_pieces_finds(parts: list[tupl
     inside = np.zeros(len(grid), bool)
     for begin, length in parts:
         inside |= (grid >= begin) & (grid < begin + length)
-    length = covered((begin, begin + length) for begin, length in parts)
+    length = union_length((begin, begin + length) for begin, length in parts)
     assert length == pytest.approx(inside.sum() * 1e-3, abs=2e-3 * (len(parts) + 1))
 
 

@@ -21,7 +21,7 @@ class Span(NamedTuple):
     overlap: bool = False
 
 
-def covered(intervals: Iterable[tuple[float, float]]) -> float:
+def union_length(intervals: Iterable[tuple[float, float]]) -> float:
     """Return the length of the union of intervals (begin, end) (theory/movement, eq. 16)."""
     total, last_end = 0.0, float("-inf")
     for begin, end in sorted(intervals):
@@ -49,14 +49,14 @@ class Sample:
         """Return the seconds with at least one active useful span."""
         if not any(span.overlap for span in self.spans):  # stages do not overlap
             return sum(span.end - span.begin for span in self.spans if span.useful)
-        return covered((span.begin, span.end) for span in self.spans if span.useful)
+        return union_length((span.begin, span.end) for span in self.spans if span.useful)
 
     @property
     def active(self) -> float:
         """Return the seconds with at least one active span."""
         if not any(span.overlap for span in self.spans):
             return self.seconds
-        return covered((span.begin, span.end) for span in self.spans)
+        return union_length((span.begin, span.end) for span in self.spans)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Activity:
-    """Total seconds of one rank: computing, in any stage, and of its host in message stages."""
+    """Total seconds of one rank: in computation, in any stage, and spent by its host in message stages."""
 
     useful: float = 0.0
     active: float = 0.0

@@ -19,7 +19,7 @@ from seiche.report.summary import find_summary, read_summary, summary_errors
 
 Summary = Mapping[str, Any]
 
-#: Maximum number of ranks drawn; a larger run is sampled from the least to the busiest rank.
+#: Maximum number of ranks drawn; of a larger run, a sample from the least busy to the busiest rank is drawn.
 _MAX_RANKS = 32
 
 
@@ -171,7 +171,7 @@ def _ranks(movement: Mapping[str, Any]) -> str:
         values = [stages[name][rank] for name in names]
         values += [sum(stages[name][rank] for name in omitted)] if omitted else []
         rows.append((f"rank {rank}", values, f"{number(totals[rank] * 1e6)} µs"))
-    note = f"<p>{_MAX_RANKS} of {count} ranks, from the least to the most busy.</p>" if count > _MAX_RANKS else ""
+    note = f"<p>{_MAX_RANKS} of {count} ranks, from the least busy to the busiest.</p>" if count > _MAX_RANKS else ""
     return section("Ranks: a timed step", bars(rows, names + (["other stages"] if omitted else []), max(totals)), note)
 
 

@@ -75,7 +75,7 @@ class LinePasses:
                 "p": state.p,
                 "sum": target,
                 "forward": lines.forward,
-                "back": lines.back,
+                "back": lines.backward,
                 "lines": lines.members,
             }
             members |= {"density": density, "medium": medium, "component": axis * problem.points, "first": int(first)}
@@ -102,7 +102,7 @@ class LinePasses:
         first, end = lines.table, lines.table + lines.length
         plain, staggered = self._layers
         members = {"p": corrected, "u": state.u[axis], "rho": state.rho[axis], "total": self.total, "rate": self.rate}
-        members |= {"forward": lines.forward, "back": lines.back, "lines": lines.members, "density": density}
+        members |= {"forward": lines.forward, "back": lines.backward, "lines": lines.members, "density": density}
         return state.bind(
             spec,
             items=lines.items,
@@ -145,7 +145,7 @@ class _Lines:
         roots = state.upload(np.exp(-2j * np.pi * np.arange(self.length) / self.length))
         plan = {"roots": roots, "length": self.length, "stages": len(factors), "radix": radix}
         self.members: dict[str, Any] = {"outer": outer, "inner": inner, "batches": batches, "plan": plan}
-        self.forward, self.back = (
+        self.forward, self.backward = (
             state.upload(operators.staggered_derivative(self.length, self.spacing, sign) / self.length)
             for sign in (1, -1)
         )

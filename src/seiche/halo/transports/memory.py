@@ -242,9 +242,9 @@ class DeviceMemory(Memory):
             _proofs[self.device] = bytes(self._runtime.ipcGetMemHandle(address)), nonce
         return _proofs[self.device]
 
-    def _verify(self, name: bytes, nonce: bytes) -> None:
+    def _verify(self, handle: bytes, nonce: bytes) -> None:
         content = np.zeros(NONCE, np.uint8)
-        base = int(self._runtime.ipcOpenMemHandle(name, IPC_LAZY))
+        base = int(self._runtime.ipcOpenMemHandle(handle, IPC_LAZY))
         self._runtime.memcpy(content.ctypes.data, base, NONCE, MEMCPY_DEFAULT)
         self._runtime.ipcCloseMemHandle(base)
         if content.tobytes() != nonce:
@@ -252,12 +252,12 @@ class DeviceMemory(Memory):
 
     def open(self, handle: Any) -> RemoteMemory:
         """Verify the process by its nonce and map the allocation."""
-        name, offset, *proof = handle
-        if not name:
+        ipc_handle, offset, *proof = handle
+        if not ipc_handle:
             return _MappedMemory(self, 0, 0)
         try:
             self._verify(*proof)
-            base = int(self._runtime.ipcOpenMemHandle(name, IPC_LAZY))
+            base = int(self._runtime.ipcOpenMemHandle(ipc_handle, IPC_LAZY))
         except self._runtime.CUDARuntimeError as error:
             raise OSError(str(error)) from error
         return _MappedMemory(self, base, offset)

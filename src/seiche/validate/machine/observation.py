@@ -21,7 +21,7 @@ from seiche.flow.solver import FlowSolver
 from seiche.observe.efficiency import Efficiency, efficiency
 from seiche.observe.plan import PlannedRank, planned_steps
 from seiche.observe.replay import ideal_seconds
-from seiche.observe.sample import Sample, Span, covered
+from seiche.observe.sample import Sample, Span, union_length
 from seiche.observe.stage import Messages, Stage
 from seiche.observe.timers import StageTimers
 from seiche.observe.trace import MAX_STORED_SAMPLES, gather_trace, write_trace
@@ -54,7 +54,7 @@ def efficiencies(setting: Setting) -> list[Check]:
     overall = [Efficiency(n, elapsed, pe, 1.0).against(first).overall for n, elapsed, pe, _ in _PUBLISHED]
     worst = float(np.abs(np.array(overall) - [row[3] for row in _PUBLISHED]).max())
     kernels = [(0.0, 4.0), (3.0, 6.0), (5.5, 6.66)]
-    tree = efficiency([covered(kernels)], 6.66)
+    tree = efficiency([union_length(kernels)], 6.66)
     first_rank, second_rank = _alternating_ranks()
     taken, ideal = ideal_seconds([[first_rank], [second_rank]])
     alternating = efficiency([2.0, 2.0], taken, ideal=ideal)
