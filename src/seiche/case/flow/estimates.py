@@ -28,6 +28,8 @@ ADVISED_DRIFT = {"float64": 1e-6, "float32": 1e-6, "float16": 1e-4}
 ADVISED_VELOCITY_RATIO = 2.0
 #: Minimum radius of openings (sites) for which pressure rules were validated.
 ADVISED_RADIUS = 4.3
+#: Largest advised error of flow rates due to walls half-way between sites, %.
+ADVISED_WALL_ERROR = 10.0
 #: Length of the tubes, in radii, in which they were validated.
 ADVISED_DISTANCE = 4.0
 #: Grid Reynolds number at which waves with a length of two sites begin to grow where fluid enters.
@@ -152,6 +154,23 @@ def _narrowest(setup: FlowSetup) -> Iterator[Estimate]:
         remedy=f"use a spacing below {width / (2.0 * ADVISED_RADIUS):.2g} m",
         source=_BOUNDS,
     )
+    if isinstance(shape, TubeShape):
+        yield wall_error(setup, 0.5 * width / spacing)
+
+
+def wall_error(setup: FlowSetup, radius: float) -> Estimate:
+    """Return the largest relative error of the flow rate due to walls in a tube of a radius (sites)."""
+    if setup.model.walls.kind == "bouzidi":
+        return Estimate(name="largest error of the flow rate due to walls", value=100.0 / radius**2, unit="%")
+    return Estimate(
+        name="largest error of the flow rate due to walls",
+        value=100.0 / radius,
+        unit="%",
+        upper_bound=ADVISED_WALL_ERROR,
+        effect="curved walls half-way between sites are stairs",
+        remedy='use walls.kind = "bouzidi"',
+        source=_BOUNDS,
+    )
 
 
 def _passages(setup: FlowSetup) -> Iterator[Estimate]:
@@ -171,6 +190,7 @@ def _passages(setup: FlowSetup) -> Iterator[Estimate]:
             remedy=f"use a spacing below {passage.width / (2.0 * ADVISED_RADIUS):.2g} m",
             source=_BOUNDS,
         )
+        yield wall_error(setup, 0.5 * passage.width / setup.units.spacing)
     planes = setup.vessel.sites.iolets
     lengths = {f'iolet["{plane.name}"]': passages.straight(number) for number, plane in enumerate(planes)}
     known = {where: length for where, length in lengths.items() if length is not None}
