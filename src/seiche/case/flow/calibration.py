@@ -63,11 +63,16 @@ class Targets:
 
 @dataclass(frozen=True)
 class MeasuredPeriod:
-    """Pressures (Pa) at the inlet at `_SAMPLES` times of the last period, mean pressures of outlets, shares of flow."""
+    """Results of the last period of a run.
+
+    Pressures (Pa) at the inlet at `_SAMPLES` times, mean pressures of the outlets, shares and total of the mean outflow
+    (m^3/s).
+    """
 
     inlet: Floats
     outlets: Mapping[str, float]
     split: Mapping[str, float]
+    outflow: float
 
     def error(self, targets: Targets) -> float:
         """Return the largest relative error of mean pressure, pulse pressure and shares."""
@@ -116,7 +121,8 @@ class Calibration:
 
     def refined(self, measured: MeasuredPeriod) -> Calibration:
         """Return the calibration corrected by the resistance of the vessel and the measured pulse pressure."""
-        mean_flow, mean = float(self.flow.mean()), float(measured.inlet.mean())
+        mean_flow, mean = measured.outflow, float(measured.inlet.mean())
+        flow = self.flow * (mean_flow / float(self.flow.mean()))  # the area of an opening on the lattice is not exact
         resistances = {}
         for name, share in self.targets.split.items():
             loss = (mean - measured.outlets[name]) * share / measured.split[name]
@@ -126,11 +132,11 @@ class Calibration:
                     f'calibrate: the pressure loss of {loss:.4g} Pa up to "{name}" exceeds the mean pressure; '
                     "choose a higher mean or a smaller share for it"
                 )
-        drop = measured.inlet - self.circuit.pressure(self.flow, self.period)
+        drop = measured.inlet - self.circuit.pressure(flow, self.period)
         total = 1.0 / sum(1.0 / value for value in resistances.values())
         options = {"share": self.circuit.share, "distal": self.circuit.distal}
-        circuit = circuit_of(self.flow, self.period, total, self.targets.pulse, loss=drop, **options)
-        return replace(self, circuit=circuit, resistances=resistances)
+        circuit = circuit_of(flow, self.period, total, self.targets.pulse, loss=drop, **options)
+        return replace(self, flow=flow, circuit=circuit, resistances=resistances)
 
 
 def calibrate(
@@ -237,6 +243,7 @@ def _measure(source: CaseFile, found: Calibration, cycles: int) -> MeasuredPerio
         np.interp(phases, times, inlet, period=found.period),
         {name: float(np.mean([means[name] for _, means, _ in last])) for name in outlets},
         {name: flow / total for name, flow in flows.items()},
+        total,
     )
 
 
