@@ -25,7 +25,7 @@ LayoutName = Literal["list-ab", "list-aa", "tiles-4", "tiles-8", "moments"]
 #: The layouts that store populations; they support every collision.
 LAYOUT_NAMES: tuple[LayoutName, ...] = ("list-ab", "list-aa", "tiles-4", "tiles-8")
 #: Effective bandwidth of a step as a fraction of the copy bandwidth of a GPU, by layout and storage precision: in tiles
-#: without walls and in tiles with walls. Measured in boxes and tubes  on an H100 (docs/performance/tuning.md). For
+#: without walls and in tiles with walls. Measured in boxes and tubes on an H100 (docs/performance/tuning.md). For
 #: tiles-4 and float64 tiles-8, only the sum of the two parts was measured. For float64 moments, the values are those of
 #: float32.
 BANDWIDTH_FRACTIONS: dict[LayoutName, dict[str, tuple[float, float]]] = {

@@ -22,7 +22,7 @@ Medium = Callable[[Floats], Floats]
 _SAMPLES = 12
 #: Number of points at which a medium is evaluated at a time.
 _CHUNK = 1 << 20
-#: Points of an element just inside its sides are treated as inside.
+#: Minimum distance of samples from the sides of an element, in units of its size.
 _INWARD = 1e-9
 
 
@@ -33,7 +33,7 @@ class NodeCells:
     Attributes:
         mesh: the elements of this rank.
         nodes: nodes per direction.
-        elements: numbers of the elements.
+        elements: indices of the elements.
         planes: along each axis the coordinates of interfaces across it, at which cells are divided.
     """
 
@@ -104,8 +104,8 @@ def _averages(medium: Medium, lines: Sequence[tuple[Floats, Floats]]) -> Floats:
         volume = np.asarray(np.kron(Basis(n).weights / 2, volume), np.float64)
     share = share.reshape(count, n**dim, -1)
     solid = cs > 0
-    mostly = (volume[:, None] * share * solid).sum((1, 2)) > 0.5
-    weight = share * (solid == mostly[:, None, None])
+    is_solid = (volume[:, None] * share * solid).sum((1, 2)) > 0.5
+    weight = share * (solid == is_solid[:, None, None])
     total = weight.sum(2)
 
     def mean(values: Floats) -> Floats:

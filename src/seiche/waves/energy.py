@@ -21,16 +21,18 @@ def products(
     """Return the share of every element in `inner_product`, (elements,), for states of the elements `rows`."""
     material, dim, weights = operator.material, operator.mesh.dim, operator.weights[rows]
     shape = (-1, weights.shape[1]) if material.by_node else (-1, 1)
-    rho, stiff, mu = (x[rows].reshape(shape) for x in (material.density, material.longitudinal, material.mu))
+    rho, longitudinal, mu = (x[rows].reshape(shape) for x in (material.density, material.longitudinal, material.mu))
     if operator.disc.medium == "acoustic":
-        density = rho * (first[:, 1:] * second[:, 1:]).sum(1) + first[:, 0] * second[:, 0] / stiff
+        density = rho * (first[:, 1:] * second[:, 1:]).sum(1) + first[:, 0] * second[:, 0] / longitudinal
         return np.asarray((weights * density).sum(1))
     normal, shear = slice(dim, 2 * dim), slice(2 * dim, None)
     traces = first[:, normal].sum(1) * second[:, normal].sum(1)
     squares = (first[:, normal] * second[:, normal]).sum(1) + 2 * (first[:, shear] * second[:, shear]).sum(1)
-    lam, solid = stiff - 2 * mu, mu > 0
+    lam, solid = longitudinal - 2 * mu, mu > 0
     safe = np.where(solid, mu, 1.0)
-    strain = np.where(solid, (squares - lam / (dim * lam + 2 * safe) * traces) / (2 * safe), traces / dim**2 / stiff)
+    strain = np.where(
+        solid, (squares - lam / (dim * lam + 2 * safe) * traces) / (2 * safe), traces / dim**2 / longitudinal
+    )
     density = rho * (first[:, :dim] * second[:, :dim]).sum(1) + strain
     return np.asarray((weights * density).sum(1))
 
