@@ -95,3 +95,33 @@ def test_errors_of_the_hdf5_library_become_those_of_the_disk(tmp_path: Path) -> 
     with pytest.raises(OSError) as raised, new_hdf5(tmp_path / "a.h5"):
         raise RuntimeError("unknown")
     assert raised.value.errno == errno.EIO
+
+
+@KINDS
+def test_a_run_writes_to_its_folder_wherever_the_working_directory_is(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A callback changes it, and a notebook between two cells."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    case = case_file(tmp_path, kind).name
+    with seiche.load(case, overrides=CHANGES[kind], output="out") as simulation:
+        simulation.every(lambda sim: monkeypatch.chdir(tmp_path / "elsewhere"), steps=3)
+        outcome = simulation.run(visible=False)
+        assert simulation.checkpoint() == tmp_path / "out" / "checkpoint.seiche"
+    assert outcome.step == 4 and not list((tmp_path / "elsewhere").iterdir())
+    assert (tmp_path / "out" / "summary.json").is_file() and not (tmp_path / "out" / LOCK).exists()
+    monkeypatch.chdir(tmp_path)
+    with seiche.load(case, overrides=CHANGES[kind], output="out", replace=True):
+        assert not [path.name for path in (tmp_path / "out").iterdir() if path.name[0] != "."]
+
+
+@KINDS
+def test_files_are_recorded_if_the_lock_is_deleted_during_the_run(kind: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with loaded(tmp_path, kind) as simulation:
+        (out / LOCK).unlink()
+        simulation.run(visible=False)
+    assert (out / "summary.json").is_file()
+    with loaded(tmp_path, kind, replace=True):
+        assert not [path.name for path in out.iterdir() if path.name[0] != "."]

@@ -235,7 +235,7 @@ class RunFolder:
         the final name is another one.
         """
         kind = next((kind for target in self._targets if (kind := kind_at(target, path)) is not None), None)
-        if kind is None or not self._lock.is_owned:
+        if kind is None or not self._has_folder():
             return rename(part, path)
         with self._record_lock:
             final = path
@@ -248,6 +248,10 @@ class RunFolder:
                 self._write_record("running")
             self._published.add(final)
             return rename(part, final)
+
+    def _has_folder(self) -> bool:
+        """Return whether the folder is that of this run; its lock may have been deleted."""
+        return self._lock.is_owned or self._read_record().get("run") == self._lock.nonce
 
     def _is_free(self, path: Path, kind: str) -> bool:
         """Return whether there is no file at `path`, or one that the run may replace."""
@@ -320,7 +324,7 @@ class RunFolder:
 
         Release the lock.
         """
-        if self._lock.is_owned:
+        if self._has_folder():
             self._write_record(state, step=step)
         self._lock.release()
 

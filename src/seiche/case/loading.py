@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,8 @@ def load(
     on_root(world, run_folder.check_available)
     setup = kind.prepare(source, world, initial_state=restart is None)
     check_inputs_preserved(setup, folder)
-    return Simulation(kind, setup, world, folder, restart=checkpoint, replace=replace)
+    absolute = Path(os.path.abspath(folder))  # the working directory may change during the run
+    return Simulation(kind, setup, world, absolute, restart=checkpoint, replace=replace)
 
 
 def prepare(

@@ -125,6 +125,11 @@ def _second_interrupt(simulation: Simulation) -> Iterator[None]:
         raise InterruptError(signal.SIGINT, text) from None
 
 
+def _shown(path: Path) -> Path:
+    """Return a path as it is shown: relative to the working directory if it is below it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
 def _end_of_run(
     simulation: Simulation,
     outcome: Outcome,
@@ -135,13 +140,12 @@ def _end_of_run(
     """Return the line that states how a run ended; for a stopped one with the command that continues it."""
     position = f"step {outcome.step:,} ({simulation.time:.4g} s)"
     if outcome.stopped is None:
-        return f"done: {position} after {outcome.seconds:.1f} s; results in {simulation.folder}"
+        return f"done: {position} after {outcome.seconds:.1f} s; results in {_shown(simulation.folder)}"
     last_changes = {change.partition("=")[0].strip(): change for change in overrides}.values()
     options = [*options, *(("--set", change) for change in last_changes)]
     option_text = " ".join(f"{name} {quote(str(value))}" for name, value in options if value is not None)
-    command = (
-        f"seiche run {quote(str(case))} --restart {quote(str(simulation.checkpoints.path))} {option_text}".rstrip()
-    )
+    checkpoint = _shown(simulation.checkpoints.path)
+    command = f"seiche run {quote(str(case))} --restart {quote(str(checkpoint))} {option_text}".rstrip()
     size = simulation.world.size
     launcher = f"mpiexec -n {size} " if size > 1 else ""
     # The wall clock is first checked after one step.
