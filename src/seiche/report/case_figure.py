@@ -83,7 +83,7 @@ def case_figure(path: str | os.PathLike[str], picture: CasePicture) -> None:
     extent = max(max(abs(p.extent[1] - p.extent[0]), abs(p.extent[3] - p.extent[2])) for p in picture.panels)
     unit, length = next((u for u in _UNITS if extent >= 2.0 * u[1]), _UNITS[-1])
     with paper_style():
-        figure = new_figure(DOUBLE_COLUMN * 1.4, 3.6)
+        figure = new_figure(DOUBLE_COLUMN * (1.4 if len(picture.panels) > 1 else 0.9), 3.6)
         figure.suptitle(picture.title)
         axes = figure.subplots(1, len(picture.panels), squeeze=False)[0]
         for index, (axis, panel) in enumerate(zip(axes, picture.panels, strict=True)):
