@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import seiche
 from prediction_cases import case_file
 from seiche.case.folder import LOCK
 from seiche.case.simulation import Simulation
+from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.io.background import BackgroundWriter, FunctionJob
 from seiche.io.mark import new_hdf5
 
 CHANGES = {
@@ -125,3 +128,44 @@ def test_files_are_recorded_if_the_lock_is_deleted_during_the_run(kind: str, tmp
     assert (out / "summary.json").is_file()
     with loaded(tmp_path, kind, replace=True):
         assert not [path.name for path in out.iterdir() if path.name[0] != "."]
+
+
+@KINDS
+def test_a_run_that_a_callback_has_ended_continues_to_its_end(kind: str, tmp_path: Path) -> None:
+    """States that were not complete are abandoned, and no part of their jobs is executed later."""
+
+    def fail_once(sim: Simulation) -> None:
+        if sim.step == 3 and not failed:
+            failed.append(True)
+            raise ValueError("of the callback")
+
+    failed: list[bool] = []
+    with loaded(tmp_path, kind) as simulation:
+        simulation.every(fail_once, steps=1)
+        with pytest.raises(ValueError, match="of the callback"):
+            simulation.run(visible=False)
+        assert simulation.run(visible=False).step == 4
+        assert simulation.checkpoint().is_file()
+    assert (tmp_path / "out" / "summary.json").is_file()
+
+
+def test_a_stopped_writer_executes_no_task_of_abandoned_jobs() -> None:
+    """The first job is stored but not committed when the writer is stopped."""
+    notes: list[str] = []
+
+    def job(name: str) -> FunctionJob:
+        return FunctionJob(
+            lambda: notes.append(f"store {name}"),
+            lambda stored: notes.append(f"commit {name}"),
+            lambda complete: notes.append(f"{'finish' if complete else 'drop'} {name}"),
+        )
+
+    writer, gate = BackgroundWriter(World.serial(), 3), threading.Event()
+    writer.submit(FunctionJob(gate.wait, lambda stored: None, lambda complete: None))
+    writer.submit(job("a"))
+    threading.Timer(0.2, gate.set).start()
+    writer.stop()
+    writer.submit(job("b"))
+    writer.drain()
+    writer.stop()
+    assert notes == ["drop a", "store b", "commit b", "finish b"]

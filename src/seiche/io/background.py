@@ -160,6 +160,9 @@ class BackgroundWriter:
         while self._jobs:
             self._jobs.popleft().finish(False)
             self._finished += 1
+        self._tasks.clear()  # of abandoned jobs; a later job must not execute them
+        self._results.clear()
+        self._sent = self._stored = self._committed = self._finished
 
     def _finish_oldest(self) -> None:
         begin, jobs_needed = time.perf_counter(), self._finished + 1
