@@ -79,13 +79,13 @@ def sphere(setting: Setting) -> list[Check]:
 
 def rest(setting: Setting) -> list[Check]:
     """Check that all forces are zero in the undeformed shape, with every term of the energy."""
-    max_error = 0.0
+    max_force = 0.0
     shells: tuple[Literal["loop", "flat"], ...] = ("loop", "flat")
     for shell in shells:
         model = MembraneModel(Skalak(1.0, 10.0), 0.1, "rest", area=3.0, local_area=2.0, volume=5.0, shell=shell)
         cells = Cells(open_backend(setting.device), [CellType("red", biconcave(642), model)], [np.zeros((1, 3))])
-        max_error = max(max_error, float(np.abs(_forces(cells, cells.vertices()[0])).max()))
-    return [Check("undeformed cell: largest force over G times length", max_error, 1e-11, reference=_SKALAK)]
+        max_force = max(max_force, float(np.abs(_forces(cells, cells.vertices()[0])).max()))
+    return [Check("undeformed cell: largest force over G times length", max_force, 1e-11, reference=_SKALAK)]
 
 
 def _forces(cells: Cells, vertices: Floats) -> Floats:
