@@ -75,3 +75,25 @@ def test_every_rank_reports_a_foreign_file_and_the_run_goes_on_beside_it(kind: s
         folder / f"{kind}.toml", overrides=CHANGES[kind], output=folder / "on", restart=out / "checkpoint.new.seiche"
     ) as simulation:
         assert simulation.step == 3
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_callback_that_fails_on_one_rank_ends_the_run_on_all(kind: str, ranks: int) -> None:
+    world = World.from_mpi()
+    assert world.size == ranks
+    folder = Path(world.bcast(tempfile.mkdtemp() if world.rank == 0 else None))
+    if world.rank == 0:
+        case_file(folder, kind)
+    world.barrier()
+
+    def fail(simulation: Simulation) -> None:
+        if world.rank == 1 and simulation.step == 3:
+            raise ZeroDivisionError("of rank one")
+
+    with seiche.load(folder / f"{kind}.toml", overrides=CHANGES[kind], output=folder / "out") as simulation:
+        simulation.every(fail, steps=1)
+        expected = ZeroDivisionError if world.rank == 1 else CaseError
+        with pytest.raises(expected, match=r"of rank one"):
+            simulation.run(visible=False)
+        assert simulation.step == 3

@@ -28,7 +28,7 @@ from seiche.case.schedule import Schedule, interval_of
 from seiche.case.steering import Steering
 from seiche.case.stop_signals import StopRequest, defer_signals, end_deferral, stop_signals
 from seiche.case.summary import summary_of
-from seiche.domain.sharing import on_root
+from seiche.domain.sharing import fail_together, on_root
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
 from seiche.io.files import Closing, publishing, real_path
@@ -213,7 +213,8 @@ class Simulation(Closing):
         def add(callback: SimulationCallback) -> SimulationCallback:
             def call_checked() -> None:
                 self.outputs.settle()
-                callback(self)
+                with fail_together(self.world, "callback"):
+                    callback(self)
 
             self.add(Callback(Schedule(interval), call_checked))
             return callback
@@ -382,10 +383,7 @@ class Simulation(Closing):
         self._released = True
 
     def close(self) -> None:
-        """Close the files, the exchanges and the folder; discard incomplete files. A second call does nothing.
-
-        CaseError if a callback called it.
-        """
+        """Close files, exchanges and folder; a second call does nothing. CaseError if a callback called it."""
         if self._closed:
             return
         self._check_not_running("close")

@@ -11,7 +11,7 @@ import contextlib
 import mmap
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from seiche.domain.partition import partition
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
-from seiche.errors import FormatError, SeicheError
+from seiche.errors import CaseError, FormatError, SeicheError
 
 Result = TypeVar("Result")
 
@@ -49,6 +49,25 @@ def on_root(world: World, work: Callable[[], Result]) -> Result:
     if kind is not None:
         raise kind(*details)
     return cast(Result, result)
+
+
+@contextlib.contextmanager
+def fail_together(world: World, name: str) -> Iterator[None]:
+    """Let all ranks fail if the block fails on one of them, which the others would wait for (collective).
+
+    A rank on which the block has succeeded raises a CaseError that begins with `name`.
+    """
+    failure: Exception | None = None
+    try:
+        yield
+    except Exception as error:
+        failure = error
+    texts = world.allgather(None if failure is None else f"{type(failure).__name__}: {failure}")
+    if failure is not None:
+        raise failure
+    for rank, text in enumerate(texts):
+        if text is not None:
+            raise CaseError(f"{name}: failed on rank {rank}: {' '.join(text.split())}")
 
 
 def shared_array(world: World, array: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
