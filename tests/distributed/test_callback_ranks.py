@@ -111,3 +111,26 @@ def test_ranks_that_set_different_values_are_rejected(ranks: int) -> None:
         with pytest.raises(CaseError, match="ranks set different values"):
             sim.steering["iolets.inlet.velocity"] = 0.001 * (1 + world.rank)
         assert sim.steering["iolets.inlet.velocity"] == 0.002
+
+
+@pytest.mark.ranks(2)
+@pytest.mark.parametrize("kind", KINDS)
+def test_different_arguments_and_failing_callbacks_end_all_ranks(kind: str, ranks: int) -> None:
+    world = World.from_mpi()
+    assert world.size == ranks
+    with loaded(kind, shared_folder(world), world) as sim:
+        with pytest.raises(CaseError, match="run: steps: ranks give different values"):
+            sim.run(steps=2 + world.rank)
+        with pytest.raises(CaseError, match="is not a whole number"):
+            sim.run(steps=2 if world.rank else -1)
+        sim.run(steps=1)
+
+        @sim.every(steps=2)
+        def fail(sim: Simulation) -> None:
+            if world.rank == 1:
+                raise ZeroDivisionError("no cells")
+
+        expected = ZeroDivisionError if world.rank == 1 else CaseError
+        message = "^no cells" if world.rank == 1 else "callback.*rank 1.*no cells"
+        with pytest.raises(expected, match=message):
+            sim.run()

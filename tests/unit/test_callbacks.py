@@ -210,6 +210,7 @@ def test_sources_with_delays_and_of_two_signals_have_factors(tmp_path: Path) -> 
     [
         ("iolets.inlet.velocty", 1.0, 'steering: "iolets.inlet.velocty" is unknown; did you mean "iolets.inlet.vel'),
         ("iolets.inlet.velocity", float("nan"), "steering['iolets.inlet.velocity']: nan is not finite"),
+        ("iolets.inlet.velocity", None, "steering['iolets.inlet.velocity']: None is not a number"),
         ("iolets.inlet.velocity", "fast", "steering['iolets.inlet.velocity']: \"fast\" is not a number"),
         ("iolets.inlet.velocity", (1.0, 2.0), "has shape (2,); expected ()"),
         ("body_force", 1.0, "steering['body_force']: 1.0 has shape (); expected (3,)"),

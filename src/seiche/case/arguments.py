@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from pathlib import Path
@@ -14,6 +15,11 @@ from seiche.case.quantities import shorten
 from seiche.errors import CaseError
 
 Selected = TypeVar("Selected")
+
+#: Maximum length of the reason for the end of a run.
+MAX_LINE = 400
+#: ASCII control characters.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def number_of(value: object) -> float | None:
@@ -46,10 +52,16 @@ def step_after(steps: object, step: int, last: int, source: str) -> int:
     return end
 
 
+def one_line(text: str) -> str:
+    """Return `text` as one line of at most `MAX_LINE` characters, without control characters."""
+    line = " ".join(_CONTROL.sub(" ", text).split())
+    return line if len(line) <= MAX_LINE else line[: MAX_LINE - 3] + "..."
+
+
 def path_of(key: str, value: object) -> Path:
     """Return `value` as a path; CaseError, with the argument's name `key`, unless it is text or a path."""
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if not isinstance(text, str) or not text or "\0" in text:
+    if not isinstance(text, str) or not text or _CONTROL.search(text):
         raise CaseError(f"{key}: {shorten(value)} is not a path")
     return Path(text)
 

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from seiche.backend import Array
-from seiche.case.arguments import check_type, path_of, selected, step_after, whole_number
+from seiche.case.agreement import agreed_end
+from seiche.case.arguments import check_type, one_line, path_of, selected
 from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
 from seiche.case.folder import RunFolder, publishing_into
 from seiche.case.kind import CaseRun, Kind, Setup
@@ -122,9 +123,8 @@ class Simulation(Closing):
     def run(self, steps: int | None = None, *, serve: int | None = None, visible: bool = True) -> Outcome:
         """Advance by `steps` or to the end of the case; at the end, complete the files and write the summary.
 
-        SIGTERM, SIGINT, the wall-clock limit and `stop` finish the step, write a checkpoint and return. After the last
-        step of the case, a signal no longer prevents the completion of the files. A second SIGINT raises
-        KeyboardInterrupt at once.
+        SIGTERM, SIGINT, the wall-clock limit and `stop` finish the step, write a checkpoint and return. None does so
+        after the last step of the case. A second SIGINT raises KeyboardInterrupt at once.
 
         Args:
             steps: number of steps, at most the remaining ones; by default all of them.
@@ -132,13 +132,12 @@ class Simulation(Closing):
             visible: whether rank 0 shows the progress.
 
         Raises:
-            CaseError: a wrong argument, the simulation is closed, or a callback called `run`. Loading another
-                simulation into its folder closes it, as does another run there.
+            CaseError: a wrong argument, the simulation is closed (also by another in its folder), or a callback called
+                `run`.
             UnstableError: a field is not finite; complete outputs and the last checkpoint remain valid.
         """
         self._check_not_running("run")
-        target = step_after(steps, self.step, self.setup.steps, self.setup.source)
-        serve = whole_number("run: serve", serve) if serve is not None else None
+        target, port = agreed_end(self.world, steps, serve, self.step, self.setup)
         self._resume()
         if self.is_complete:
             self._release("done", ())
@@ -146,7 +145,7 @@ class Simulation(Closing):
         self._running = True
         try:
             with publishing_into(self._run_folder, self.world), stop_signals(self._request):
-                outcome = self._run(target, serve, visible)
+                outcome = self._run(target, port, visible)
         finally:
             self._running = False
         if outcome.summary:  # the signal has been processed; a signal after the last decision affects the next steps
@@ -245,12 +244,12 @@ class Simulation(Closing):
             raise CaseError(f"stop: expected a reason as text, not {reason!r}")
         if not self._running:
             raise CaseError("stop: no run is in progress; call it in a callback, or do not call `run`")
-        self.case_run.stop(" ".join(reason.split()))
+        self.case_run.stop(one_line(reason))
 
     def __getattr__(self, name: str) -> Any:
         """Return attributes of the kind of case, such as `flow_rates` of flow or `records` of ultrasound."""
-        if name == "case_run":  # not set before the set-up is complete
-            raise AttributeError(name)
+        if name == "case_run" or not hasattr(self.case_run, name):  # the former: not set before the set-up is complete
+            raise AttributeError(f"{name!r} is not an attribute of this kind of simulation")
         return getattr(self.case_run, name)
 
     def notes(self) -> list[str]:

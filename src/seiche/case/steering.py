@@ -122,6 +122,8 @@ def _as_array(value: Any) -> npt.NDArray[np.float64] | None:
     """Return a number or an array of numbers in FP64, None for anything else, such as text."""
     try:
         array = np.asarray(value)
+        if array.dtype == object and any(element is None for element in array.flat):
+            return None
         return array.astype(np.float64) if array.dtype.kind in "iufO" else None
     except (TypeError, ValueError, OverflowError):
         return None

@@ -96,8 +96,8 @@ def voxelise(
     Link fractions and wall normals are those of the triangles that the links intersect.
 
     Raises:
-        CaseError: the spacing results in no site or too many, `origin` is inside the bounding box of the vessel, an
-            iolet has no sites or a normal that points out of the fluid, two iolets are at one site, or the length of a
+        CaseError: the spacing results in no site or too many, or `origin` is inside the bounding box of the vessel.
+            An iolet has no sites, its normal points out of the fluid, or two iolets are at one site. The length of a
             periodic surface is not a whole number of spacings.
     """
     conflict_text, outward = _orientation_conflict_text(surface), surface.outward()
