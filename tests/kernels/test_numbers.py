@@ -21,6 +21,7 @@ import seiche.kernels
 from seiche.backend import Backend, open_backend
 from seiche.backend.arrays import argument_dtype
 from seiche.flow.velocity_set import VELOCITY_SETS
+from seiche.kernels.registry import KernelSpec
 from seiche.kernels.registry import flow as registry
 
 HEADERS = Path(seiche.kernels.__file__).parent
@@ -140,7 +141,7 @@ def test_rounding_to_half_is_that_of_numpy(library: ctypes.CDLL):
         np.testing.assert_array_equal(half[signs], x[signs].astype(np.float16).view(np.uint16))
 
 
-def run_in_place(backend: Backend, spec: registry.KernelSpec, f: Values, **members: object) -> Values:
+def run_in_place(backend: Backend, spec: KernelSpec, f: Values, **members: object) -> Values:
     """Run `spec` on populations f (19, n), each site on its own slots."""
     kernel, count = backend.load(spec), f.shape[1]
     array = backend.upload(np.ascontiguousarray(f))

@@ -9,8 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from elftools.elf.elffile import ELFFile
-from tools import portable_openmp
+
+elffile = pytest.importorskip("elftools.elf.elffile", reason="pyelftools is not installed")
+from tools import portable_openmp  # noqa: E402 (needs pyelftools)
 
 SOURCE = """
 extern "C" __attribute__((visibility("default"))) int threads_of(int wanted) {
@@ -34,7 +35,7 @@ print({line.split()[-1] for line in open("/proc/self/maps") if "libgomp" in line
 
 def required(library: Path) -> set[str]:
     with library.open("rb") as file:
-        needs = ELFFile(file).get_section_by_name(".gnu.version_r").iter_versions()
+        needs = elffile.ELFFile(file).get_section_by_name(".gnu.version_r").iter_versions()
         return {aux.name for _, versions in needs for aux in versions}
 
 
