@@ -245,15 +245,20 @@ def render(
 @app.command()
 def convert(
     source: Annotated[Path, typer.Argument(help="A case (.toml, .xml), .gmy, .gmy+ or .stl file.", metavar="IN")],
-    target: Annotated[Path, typer.Argument(help="A .gmy, .gmy+, .vtkhdf or .stl file.", metavar="OUT")],
+    target: Annotated[
+        Path, typer.Argument(help="A .gmy, .gmy+, .vtkhdf or .stl file; .toml for a HemoCell case.", metavar="OUT")
+    ],
     spacing: Annotated[str | None, typer.Option(help='Spacing of sites, such as "0.1 mm".')] = None,
     unit: Annotated[str | None, typer.Option(help='Length of one unit of an STL file, such as "1 mm".')] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
 ) -> None:
-    """Convert a geometry."""
+    """Convert a geometry, or a case of HemoCell."""
     if _is_other_rank():
         return
-    from seiche.case.flow.convert import convert as convert_file
+    if target.suffix.lower() == ".toml":
+        from seiche.case.blood.convert import convert_hemocell as convert_file
+    else:
+        from seiche.case.flow.convert import convert as convert_file
 
     print(convert_file(source, target, spacing=spacing, unit=unit, force=force))
 

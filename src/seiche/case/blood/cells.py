@@ -107,7 +107,7 @@ def _check_stability(units: LatticeUnits, types: Sequence[CellType], limits: Seq
 def _cell_type(table: CellTable, units: LatticeUnits, viscosity: float, folder: Path) -> CellType:
     key = f'cells["{table.name}"]'
     try:
-        mesh = _mesh(table, folder)
+        mesh = undeformed_mesh(table, folder)
         scaled = Surface(mesh.vertices / units.spacing, mesh.faces)
         kind = CellType(table.name, scaled, membrane(table, units, viscosity))
         if not (kind.moving_mesh().volume > 0):
@@ -117,7 +117,7 @@ def _cell_type(table: CellTable, units: LatticeUnits, viscosity: float, folder: 
     return kind
 
 
-def _mesh(table: CellTable, folder: Path) -> Surface:
+def undeformed_mesh(table: CellTable, folder: Path) -> Surface:
     """Return the undeformed mesh in metres."""
     shape = table.shape
     if isinstance(shape, Biconcave):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,10 +56,37 @@ def thin_axis(table: CellTable) -> Thin:
     return "y" if isinstance(table.shape, MeshFile) else "z"
 
 
-def center_offset(kind: CellType, surface: Surface) -> Floats:
+def center_offset(mesh: Surface, surface: Surface) -> Floats:
     """Return the mean of the moving points (`surface`) relative to the center of the bounding box of the mesh, (3,)."""
-    mesh = kind.mesh.vertices
-    return np.asarray(surface.vertices.mean(axis=0) - 0.5 * (mesh.min(axis=0) + mesh.max(axis=0)))
+    low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+    return np.asarray(surface.vertices.mean(axis=0) - 0.5 * (low + high))
+
+
+class PlacedCells(NamedTuple):
+    """The cells of a .pos file.
+
+    `positions` (n, 3) are those of the file in metres, `centers` (n, 3) the means of the moving points in spacings from
+    the first site, `rotations` (n, 3, 3) matrices, and `inside` (n,) flags of the cells inside the vessel.
+    """
+
+    positions: Floats
+    centers: Floats
+    rotations: Floats
+    inside: npt.NDArray[np.bool_]
+
+
+def placed_cells(
+    table: CellTable, mesh: Surface, surface: Surface, vessel: FlowVessel, space: FluidSpace, *, folder: Path
+) -> PlacedCells:
+    """Return the cells of the .pos file of a type with the undeformed `mesh` and the moving points `surface`.
+
+    Both are in spacings; files are relative to `folder`.
+    """
+    sites = vessel.sites
+    positions, rotations = read_pos(folder / (table.positions or ""), thin=thin_axis(table))
+    shift = origin_of(vessel, table.positions_from) - np.asarray(sites.origin)
+    centers = (positions + shift) / sites.spacing + rotations @ center_offset(mesh, surface)
+    return PlacedCells(positions, centers, rotations, _inside(space, surface, centers, rotations))
 
 
 def read_positions(
@@ -72,10 +100,8 @@ def read_positions(
     case, vessel, sites = setup.case, setup.vessel, setup.vessel.sites
     centers, rotations, kinds, notes = [], [], [], []
     for number, (table, kind, surface) in enumerate(zip(case.cells, types, surfaces, strict=True)):
-        positions, orientations = read_pos(folder / (table.positions or ""), thin=thin_axis(table))
-        shift = origin_of(vessel, table.positions_from) - np.asarray(sites.origin)
-        shifted = (positions + shift) / sites.spacing + orientations @ center_offset(kind, surface)
-        inside = _inside(space, surface, shifted, orientations)
+        cells = placed_cells(table, kind.mesh, surface, vessel, space, folder=folder)
+        positions, inside = cells.positions, cells.inside
         key, count = f'cells["{table.name}"].positions: {table.positions}', int((~inside).sum())
         if count and (table.positions_outside == "refuse" or count == len(positions)):
             first = ", ".join(f"{1e6 * c:.4g}" for c in positions[inside.argmin()])
@@ -85,8 +111,8 @@ def read_positions(
             )
         if count:
             notes.append(f"{key}: {count} of {len(positions)} cells are not inside the vessel and were dropped")
-        centers.append(shifted[inside])
-        rotations.append(orientations[inside])
+        centers.append(cells.centers[inside])
+        rotations.append(cells.rotations[inside])
         kinds.append(np.full(int(inside.sum()), number))
     packing = Packing(np.concatenate(centers), np.concatenate(rotations), np.concatenate(kinds), 0.0)
     # Overlaps are tested with the meshes, since the control polyhedra of Loop shells are larger.

@@ -109,7 +109,7 @@ class CellsFile(ScheduledSeries):
         tables, cells = self._setup.case.cells, self._run.cells
         for table, kind, surface, population in zip(tables, cells.types, cells.surfaces, values, strict=True):
             centers, rotations = centers_and_rotations(population.vertices, surface.vertices)
-            centers -= rotations @ center_offset(kind, surface)
+            centers -= rotations @ center_offset(kind.mesh, surface)
             centers -= _whole_periods(sites, centers)
             file = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(values) > 1 else path
             write_pos(file, centers * sites.spacing + shift, rotations, thin=thin_axis(table))

@@ -41,6 +41,8 @@ def read_hemelb(path: Path | str) -> HemelbCase:
         root = read_xml(path)
     except OSError as error:
         raise CaseError(f"{path}: cannot read the case file: {cause_of(error)}") from None
+    if root.name == "hemocell":
+        raise root.error("this is a case of HemoCell; convert it first: seiche convert config.xml case.toml")
     if root.name != "hemelbsettings":
         raise root.error("this is not a HemeLB case; its first element must be <hemelbsettings>")
     version = root.attribute("version").strip()

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Conversion of values in HemeLB XML, given by the attributes `value` and `units`, to strings of a case file."""
+"""Conversion of values in HemeLB XML, given by the attributes `value` and `units`, to strings of a case file.
+
+The functions `parsed_...` also read the texts of elements in files of HemoCell.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,14 @@ def number(element: Element, *units: str) -> float:
 
 def number_in(element: Element, attribute: str) -> float:
     """Return the finite number in `attribute`, which has no units."""
-    text = element.attribute(attribute).strip()
+    return parsed_number(element, attribute, element.attribute(attribute))
+
+
+def parsed_number(element: Element, name: str, text: str) -> float:
+    """Return the finite number in `text`, which is the `name` of an element."""
+    text = text.strip()
     if len(text) > 60 or re.fullmatch(_NUMBER, text) is None or not math.isfinite(float(text)):
-        raise element.error(f"{attribute} {shorten(text)} is not a number")
+        raise element.error(f"{name} {shorten(text)} is not a number")
     return float(text)
 
 
@@ -50,9 +58,14 @@ def text_of(value: float, unit: str) -> str:
 
 def whole_number(element: Element, attribute: str = "value", minimum: int = 0) -> int:
     """Return a whole number of steps in `attribute`."""
-    text = element.attribute(attribute).strip()
+    return parsed_whole_number(element, attribute, element.attribute(attribute), minimum)
+
+
+def parsed_whole_number(element: Element, name: str, text: str, minimum: int) -> int:
+    """Return the whole number in `text`, which is the `name` of an element."""
+    text = text.strip()
     if re.fullmatch(r"\+?[0-9]{1,15}", text) is None or int(text) < minimum:
-        raise element.error(f"{attribute} {shorten(text)} is not a whole number >= {minimum}")
+        raise element.error(f"{name} {shorten(text)} is not a whole number >= {minimum}")
     return int(text)
 
 
@@ -81,7 +94,11 @@ def check_units(element: Element, units: tuple[str, ...]) -> None:
 
 def file_name(element: Element, attribute: str) -> str:
     """Return the name of a file, relative to the folder of the XML file."""
-    name = element.attribute(attribute)
-    if not name.strip() or len(name) > 1000 or not name.isprintable():
-        raise element.error(f"{attribute} {shorten(name)} is not a usable file name")
-    return name
+    return parsed_file_name(element, attribute, element.attribute(attribute))
+
+
+def parsed_file_name(element: Element, name: str, text: str) -> str:
+    """Return the file name in `text`, which is the `name` of an element."""
+    if not text.strip() or len(text) > 1000 or not text.isprintable():
+        raise element.error(f"{name} {shorten(text)} is not a usable file name")
+    return text

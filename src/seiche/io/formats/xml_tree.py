@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Elements and attributes of small, untrusted XML files: document types, and so entities, are rejected.
 
-Size, depth and number of elements are bounded. Text between elements has no meaning in these files (often it is part of
-a comment); its position is recorded. Every error names the file, the line and the path of the element.
+Size, depth and number of elements are bounded. Files of HemoCell have values in the text of elements. In those of
+HemeLB text has no meaning (often it is part of a comment); its position is recorded. Every error names the file, the
+line and the path of the element.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ MAX_ELEMENTS = 100_000
 MAX_DEPTH = 40
 #: Maximum number of texts between elements that are recorded.
 MAX_IGNORED_TEXTS = 10
+#: Number of characters of the text of an element that are kept.
+MAX_TEXT = 1200
 
 
 @dataclass(eq=False)
 class Element:
     """One element of the file `source`; `path` as "inlets/inlet[2]/condition", counted among siblings of its name.
 
-    `ignored_text` of the root lists the text between elements, one line each for the user.
+    `text` is the text of the element itself, cut after `MAX_TEXT` characters. `ignored_text` of the root lists the text
+    between elements, one line each for the user.
     """
 
     source: str
@@ -36,6 +40,7 @@ class Element:
     attributes: dict[str, str]
     children: list[Element] = field(default_factory=list)
     ignored_text: list[str] = field(default_factory=list)
+    text: str = ""
 
     def error(self, reason: str) -> FormatError:
         """Return the error that this element is wrong because of `reason`."""
@@ -140,6 +145,8 @@ class _Builder:
         self._open.pop()
 
     def _text(self, text: str) -> None:
+        if self._open and (space := MAX_TEXT - len(self._open[-1].text)) > 0:
+            self._open[-1].text += text[:space]
         if text.strip() and self._root is not None and len(self._root.ignored_text) < MAX_IGNORED_TEXTS:
             line = self._parser.CurrentLineNumber
             self._root.ignored_text.append(
