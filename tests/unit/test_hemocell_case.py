@@ -316,7 +316,7 @@ def test_a_wrong_cell_type_or_surface_is_refused_in_one_line(
 def test_sizes_are_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert "at most 4 MiB" in refused(tmp_path, capsys, config() + " " * (4 * 1024 * 1024))
     monkeypatch.setattr("seiche.case.blood.hemocell_cells.MAX_POS_BYTES", 10)
-    assert "RBC.pos: byte 10: a .pos file has at most 1 GiB" in refused(tmp_path, capsys)
+    assert "RBC.pos: byte 10: a .pos file has at most 256 MiB" in refused(tmp_path, capsys)
     monkeypatch.setattr("seiche.case.blood.hemocell_cells.MAX_TYPES", 0)
     assert "1 .pos files; a case has at most 0 types of cells" in refused(tmp_path, capsys)
 

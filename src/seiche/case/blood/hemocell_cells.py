@@ -25,8 +25,8 @@ from seiche.io.formats.xml_tree import Element
 
 Tables = dict[str, Any]
 
-#: Maximum number of cell types, and size of a .pos file (bytes): about 10 million cells.
-MAX_TYPES, MAX_POS_BYTES = 16, 2**30
+#: Maximum number of cell types, and size of a .pos file (bytes): about five million cells.
+MAX_TYPES, MAX_POS_BYTES = 16, 2**28
 #: Shape of HemoCell's red cell, z = R sqrt(1 - x^2)(C0 + C2 x^2 + C4 x^4); Seiche has R/2 in front.
 BICONCAVE = (2 * 0.054322, 2 * 1.001279, 2 * -0.561381)
 #: Thickness of a platelet divided by its diameter, without <aspectRatio>.
@@ -88,7 +88,7 @@ def _positions(file: Path) -> Tables:
 def _count(path: Path) -> int:
     try:
         if path.stat().st_size > MAX_POS_BYTES:
-            raise FormatError(path, f"byte {MAX_POS_BYTES}", "a .pos file has at most 1 GiB")
+            raise FormatError(path, f"byte {MAX_POS_BYTES}", "a .pos file has at most 256 MiB")
         return len(read_pos(path, thin="y")[0])
     except OSError as error:
         raise CaseError(f"{path}: cannot be read: {cause_of(error)}") from None
