@@ -42,7 +42,7 @@ def test_a_pulse_shorter_than_the_exchange_interval_is_rejected(tmp_path: Path) 
     assert open_vessel(prepare(tmp_path / "case.toml")).interval == 8
     tables["iolet"][0]["period"] = "11 us"
     assert case_error(tmp_path, tables) == (
-        "reservoir: the period of the flow is 30.9 steps, but cells are exchanged every 8 steps; at least 32 steps a "
+        "reservoir: the period of the flow is 30.9 steps, but cells are exchanged every 8 steps; at least 32 steps per "
         "period are needed: use a smaller time step"
     )
 

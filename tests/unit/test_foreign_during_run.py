@@ -292,7 +292,7 @@ def test_closing_warns_of_a_foreign_file(tmp_path: Path) -> None:
 
 
 def test_a_publisher_ends_with_its_block(tmp_path: Path) -> None:
-    with publishing(lambda part, path: part.replace(tmp_path / "elsewhere")):
+    with publishing(lambda part, path, size=None: part.replace(tmp_path / "elsewhere")):
         write_note(tmp_path / "a")
     write_note(tmp_path / "b")
     assert names_in(tmp_path) == {"elsewhere", "b"}

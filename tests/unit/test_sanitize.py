@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from tools import sanitize
 
-#: Copies one number more than the arrays have, or as many.
-COPY = """
+#: Updates eight numbers more than the array has in place, or as many.
+UPDATE = """
 from seiche.backend import open_backend
 import numpy as np
 library = open_backend("cpu", 1)._library
-arrays = [np.zeros(1000) for _ in range(2)]
-library.seiche_copy(*(array.ctypes.data for array in arrays), 1000 + {more}, 1)
-print("copied")
+array = np.zeros(1000)
+library.seiche_move(array.ctypes.data, array.ctypes.data, 1000 + {more}, 2, 1)
+print("updated")
 """
 
 
@@ -35,11 +35,11 @@ def test_a_kernel_that_leaves_its_array_is_found(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=sanitize.ROOT, check=True, env=os.environ | {"PYTHONPATH": "."})
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     result = []
-    for more in (0, 1):
-        command = [*sanitize.checked_python(compiler), "-c", COPY.format(more=more)]
+    for more in (0, 8):
+        command = [*sanitize.checked_python(compiler), "-c", UPDATE.format(more=more)]
         result.append(
             subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200, check=False)
         )
-    assert (result[0].returncode, result[0].stdout) == (0, "copied\n"), result[0].stderr
+    assert (result[0].returncode, result[0].stdout) == (0, "updated\n"), result[0].stderr
     assert result[1].returncode == 77 and "heap-buffer-overflow" in result[1].stderr
-    assert "seiche_copy" in result[1].stderr
+    assert "seiche_move" in result[1].stderr

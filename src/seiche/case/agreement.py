@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Agreement of ranks on arguments, and failure reports, in which each message is printed only once.
+"""Failure reports of parallel jobs, in which each message is printed only once.
 
 An error of work on rank 0 is raised on every rank (`domain.sharing.on_root`). If only some ranks fail, the job aborts.
 """
@@ -9,18 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
-
-from seiche.case.arguments import step_after, whole_number
-from seiche.case.quantities import shorten
-from seiche.errors import CaseError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seiche.case.kind import Setup
     from seiche.domain.world import World
-
-Result = TypeVar("Result")
 
 #: Message tag reserved for failing ranks.
 _FAILED = 31_013
@@ -28,39 +20,6 @@ _FAILED = 31_013
 _REPORT_SECONDS = 0.5
 #: Time for the launcher to forward output before a rank aborts, since it then stops forwarding, s.
 _FORWARD_SECONDS = 0.2
-
-
-def agreed(world: World, key: str, evaluate: Callable[[], Result]) -> Result:
-    """Return `evaluate()`, which must have the same result on all ranks (collective).
-
-    Raises a CaseError on all ranks, with the argument's name `key`, if a rank raises one or results differ.
-    """
-    result: Result | None = None
-    problem: str | None = None
-    try:
-        result = evaluate()
-    except CaseError as error:
-        problem = str(error)
-    outcomes = world.allgather((result, problem))
-    problems = [text for _, text in outcomes if text is not None]
-    if problems:
-        raise CaseError(problem or problems[0])
-    if any(other != result for other, _ in outcomes):
-        raise CaseError(f"{key}: ranks give different values; this rank gives {shorten(result)}")
-    return result  # type: ignore[return-value]
-
-
-def agreed_end(world: World, steps: object, serve: object, step: int, setup: Setup) -> tuple[int, int | None]:
-    """Return the last step and the port of `run(steps, serve=serve)` from `step` (collective).
-
-    Raises a CaseError for a wrong argument, or if ranks give different ones.
-    """
-
-    def check() -> tuple[int, int | None]:
-        port = whole_number("run: serve", serve) if serve is not None else None
-        return step_after(steps, step, setup.steps, setup.source), port
-
-    return agreed(world, "run: steps", check)
 
 
 def report_failure(world: World | None, message: str, status: int = 2) -> int:

@@ -228,8 +228,10 @@ class RunFolder:
     def _relative_name(self, path: Path) -> str:
         return str(path.relative_to(self.path)) if path.is_relative_to(self.path) else str(path)
 
-    def publish(self, part: Path, path: Path) -> Path:
+    def publish(self, part: Path, path: Path, size: int | None = None) -> Path:
         """Rename the complete file `part` of the run to `path` and return its final name.
+
+        Later writes may change the bytes beyond the first `size`, by default none.
 
         The record lists the file before it is renamed. If a foreign file has been put at `path`, that file is kept, and
         the final name is another one.
@@ -244,7 +246,7 @@ class RunFolder:
                 final = next(file for file in map(path.with_stem, stems) if self._is_free(file, kind))
                 self._conflicts.add(path)
                 self._unreported[path] = final
-            if self._add(final, part, kind):
+            if self._add(final, part, kind, size):
                 self._write_record("running")
             self._published.add(final)
             return rename(part, final)
@@ -260,13 +262,16 @@ class RunFolder:
         listed = path in self._unlisted or self._relative_name(path) in self._files
         return listed and self._is_own(path, kind, self._digests)
 
-    def _add(self, path: Path, content: Path, kind: str) -> bool:
-        """Add the file `path` with the given content to the files of the run; return whether the record changes."""
+    def _add(self, path: Path, content: Path, kind: str, size: int | None = None) -> bool:
+        """Add the file `path` to the files of the run; return whether the record changes.
+
+        Its digest is that of the first `size` bytes of the file `content`, by default of all.
+        """
         known = self._files.get(name := self._relative_name(path)) == kind
         self._files[name] = kind
         if has_mark(content, kind):
             return not known
-        self._digests[name] = [*self._digests.get(name, ())[-1:], digest_of(content)]
+        self._digests[name] = [*self._digests.get(name, ())[-1:], digest_of(content, size)]
         return True
 
     def add(self, files: Iterable[Path]) -> None:

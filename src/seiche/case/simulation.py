@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from seiche.backend import Array
-from seiche.case.agreement import agreed_end
+from seiche.case.agreed_arguments import agreed_end
 from seiche.case.arguments import check_type, one_line, path_of, selected
 from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
 from seiche.case.folder import RunFolder, publishing_into

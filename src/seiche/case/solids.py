@@ -305,6 +305,7 @@ for _table in (
     *(SphereSolid, ShellSolid, EllipsoidSolid, BoxSolid, LayerSolid, CylinderSolid, ConeSolid, CapsuleSolid),
     *(TorusSolid, StlSolid, ImageSolid, UnionSolid, IntersectionSolid, DifferenceSolid),
 ):
+    _table.model_rebuild()  # `Part` was not known when combined tables were defined
     SOLIDS |= dict.fromkeys(_table.model_fields["kind"].annotation.__args__, _table)  # type: ignore[union-attr]
 
 

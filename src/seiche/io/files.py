@@ -7,12 +7,12 @@ import errno
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from seiche.errors import CaseError
 
@@ -60,24 +60,32 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def rename(part: Path, path: Path) -> Path:
+def rename(part: Path, path: Path, size: int | None = None) -> Path:
     """Rename the complete and synced file `part` to `path`, replacing an existing file; return `path`."""
+    del size
     part.replace(path)
     sync_folder(path.parent)
     return path
 
 
-#: A function that renames a complete and synced file to its final name, or to another one, and returns that name.
-Publisher = Callable[[Path, Path], Path]
+class Publisher(Protocol):
+    """A function that renames a complete and synced file to its final name, or to another one."""
+
+    def __call__(self, part: Path, path: Path, size: int | None = None) -> Path:
+        """Rename `part` and return its final name; later writes may change the bytes beyond the first `size`."""
+        ...
+
+
 _PUBLISHER: ContextVar[Publisher] = ContextVar("_PUBLISHER", default=rename)
 
 
-def publish(part: Path, path: Path) -> Path:
+def publish(part: Path, path: Path, size: int | None = None) -> Path:
     """Rename the complete and synced file `part` to `path` and return its final name.
 
-    An existing file is replaced, unless the publisher of a run keeps it (`publishing`).
+    An existing file is replaced, unless the publisher of a run keeps it (`publishing`). Later writes may change the
+    bytes beyond the first `size`, by default none.
     """
-    return _PUBLISHER.get()(part, path)
+    return _PUBLISHER.get()(part, path, size)
 
 
 def publisher() -> Publisher:

@@ -35,6 +35,11 @@ class GrowingFile(Closing):
         """Return the names of further files, which get their final names before this one."""
         return ()
 
+    @property
+    def first_bytes(self) -> int | None:
+        """Return the size of the file with one state, which later states do not change; None for files with a mark."""
+        return None
+
     def _job(self, store: Callable[[int], None], commit: Callable[[int], None]) -> Job:
         """Return the job that adds a state.
 
@@ -53,7 +58,7 @@ class GrowingFile(Closing):
         if number == 0:
             for path in self.companions:
                 publish(part_path(path), path)
-            self.path = publish(part_path(self.path), self.path)
+            self.path = publish(part_path(self.path), self.path, self.first_bytes)
 
     def _complete(self, number: int, complete: bool) -> None:
         """Count state `number` if it is `complete`; otherwise the next state replaces it."""

@@ -90,6 +90,11 @@ class ExtractionSeries(GrowingFile):
         """Return the name of the offset file."""
         return (offsets_path(self.path),)
 
+    @property
+    def first_bytes(self) -> int:
+        """Return the size of the header and the first record; the second may be written before the first is valid."""
+        return self._offset_of(1)
+
     def _store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
         """Write this rank's part of record `number` and sync it to the disk, without committing the record."""
         self._fill(values)
