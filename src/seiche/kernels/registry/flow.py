@@ -248,7 +248,8 @@ def incoming_depth(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> 
 
 def _depth(name: str, real: Real, store: Store, velocity_set: str, members: Members) -> KernelSpec:
     types = f"{velocity_set},{CPP_TYPE[real]},{CPP_TYPE[store]}"
-    return KernelSpec(f"{name}<{types}>", "flow/plane_pressure.hpp", members, threads=128)
+    registers = 255 if real == "float64" else 128  # for all populations of a site at once
+    return KernelSpec(f"{name}<{types}>", "flow/plane_pressure.hpp", members, threads=128, max_registers=registers)
 
 
 def ladd_velocity(
