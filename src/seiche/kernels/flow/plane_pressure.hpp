@@ -10,7 +10,8 @@ namespace seiche {
 /// Populations of the sites further inside: values[q][record]. [0] is the density excess, [q] is the sum of the
 /// outgoing and the incoming population of a link less its even part.
 
-/// Item: a record whose outgoing populations are overwritten by wall returns before `IncomingDepth` reads them.
+/// Item: a record whose outgoing populations are overwritten before `IncomingDepth` reads them: by wall returns, or by
+/// the sweep of the interior at rank boundaries.
 template <class Lattice, class R, class S>
 struct OutgoingDepth {
   using Real = R;

@@ -234,7 +234,7 @@ def plane_pressure(
 
 
 def outgoing_depth(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
-    """Outgoing populations of sites further inside, where wall returns overwrite them before `incoming_depth`."""
+    """Outgoing populations of sites further inside that are overwritten before `incoming_depth` reads them."""
     members: Members = (*pointers("f slots record values"), *typed_members("int64", "stride records"))
     return _depth("OutgoingDepth", real, store, velocity_set, members)
 
