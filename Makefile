@@ -12,7 +12,12 @@ PLATFORM ?= manylinux_2_28_x86_64
 # Files of tests are shared out to this many processes of one thread each; the ranks of some tests come on top.
 JOBS ?= 2
 
-.PHONY: demo test nightly sanitize check wheel install install-test install-dev format clean
+# Another commit, whose speed `make bench-guard` compares with that of this one, on a device, for cases by pattern.
+AGAINST ?= HEAD~1
+DEVICE ?= cpu
+CASES ?= *
+
+.PHONY: demo test nightly sanitize bench-guard check wheel install install-test install-dev format clean
 
 demo: install
 	$(BIN)/mpiexec -n 2 $(BIN)/seiche run examples/bifurcation/case.toml --replace
@@ -32,6 +37,10 @@ nightly: install-test
 # Short cases of all kinds with CPU kernels that check addresses and undefined behaviour.
 sanitize: install-test
 	$(BIN)/python tools/sanitize.py build/sanitize
+
+# The time of each hot kernel beside that of another commit; fails where this commit is more than 5 % slower.
+bench-guard: install
+	$(BIN)/python tools/bench_guard.py --against '$(AGAINST)' --device '$(DEVICE)' --cases '$(CASES)'
 
 # What a change must pass beside the tests: style, types, layers, and every GPU kernel through NVRTC (no GPU needed).
 check: install-dev
