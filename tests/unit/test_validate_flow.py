@@ -72,9 +72,27 @@ def test_some_families_alone_are_run_and_what_is_stored_is_not_complete(
     assert not stored["complete"]
     capsys.readouterr()
     assert main(["validate", "flow", "--only", "famly"]) == 2
-    assert (
-        "--only famly: no check has this text in its name; the names are decay shear wave," in capsys.readouterr().err
-    )
+    message = "--only famly: no check has this text in its name; the names are flow decay shear wave,"
+    assert message in capsys.readouterr().err
+
+
+def test_a_whole_name_selects_one_family_although_others_contain_it() -> None:
+    families = validate_flow.FAMILIES
+    assert suite.selected_families(families, ["flow decay taylor green"]) == [decay.taylor_green]
+    assert suite.selected_families(families, ["decay taylor green"]) == [
+        decay.taylor_green,
+        decay.taylor_green_of_each_set,
+    ]
+
+
+def test_the_listed_names_select_one_family_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "--list"]) == 0
+    names = capsys.readouterr().out.splitlines()
+    families = [family for subject in SUBJECTS for family in import_module(f"seiche.validate.{subject}").FAMILIES]
+    assert len(names) == len(families) > 90
+    assert [suite.selected_families(families, [name]) for name in names] == [[family] for family in families]
+    assert main(["validate", "--list", "--only", "capsule table"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 8
 
 
 def test_results_replace_results_of_their_kind_only(

@@ -45,9 +45,13 @@ ChecksFile = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help=_STORE_HELP, callback=_checked_checks_path)
 ]
 FamilyFilter = Annotated[
-    list[str] | None, typer.Option(metavar="TEXT", help="Run only families with TEXT in the name; repeatable.")
+    list[str] | None,
+    typer.Option(metavar="TEXT", help="Run only families with this name or with TEXT in it; repeatable."),
 ]
 Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Keep the results in the file of --json; run only other families.")
+]
 RankThreads = Annotated[int | None, typer.Option(min=1, help="Threads per rank (cpu).")]
 Seconds = Annotated[float, typer.Option(min=0.0, help="Duration of each measurement, s.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")]

@@ -2,12 +2,14 @@
 """Commands that compare with exact solutions: `seiche validate ...`."""
 
 # Annotations are evaluated at run time, since `_add_command` creates those of its commands when it is called.
+from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from seiche.cli.options import ChecksFile, DeviceOption, FamilyFilter, Plots, world_of_command
+from seiche.cli.options import ChecksFile, DeviceOption, FamilyFilter, Plots, Resume, world_of_command
 
 validate = typer.Typer(
     help="Compare with exact solutions; each check passes or fails.",
@@ -24,6 +26,13 @@ def _families(subject: str) -> Any:
     return import_module(f"seiche.validate.{subject}").FAMILIES
 
 
+def _run(families: Sequence[Any], *, only: Sequence[str] | None, **options: Any) -> None:
+    """Run families of checks and end the command with their exit status."""
+    from seiche.validate import suite
+
+    raise typer.Exit(suite.main(families, only=only or (), **options))
+
+
 @validate.callback()
 def validate_all(
     context: typer.Context,
@@ -33,6 +42,9 @@ def validate_all(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes.")] = False,
     json: ChecksFile = None,
     plots: Plots = None,
+    only: FamilyFilter = None,
+    resume: Resume = False,
+    names: Annotated[bool, typer.Option("--list", help="Print the names of all families instead.")] = False,
 ) -> None:
     """Compare with exact solutions; each check passes or fails."""
     from seiche.errors import CaseError
@@ -41,32 +53,33 @@ def validate_all(
     if ranks > 1:
         raise CaseError(f"validate: requires one rank, not {ranks}; checks that need several ranks start them")
     if context.invoked_subcommand is not None:
-        if every or quick or json or plots or device != "cpu":
+        if every or quick or json or plots or only or resume or names or device != "cpu":
             raise CaseError(f"validate: options follow the subject ({context.invoked_subcommand}); --all takes none")
         return
-    if not every:
+    if not (every or names):
         raise CaseError(f"validate: choose --all or one of {', '.join(SUBJECTS)}")
     from seiche.validate import suite
 
     families = [family for subject in SUBJECTS for family in _families(subject)]
-    raise typer.Exit(suite.main(families, device=device, quick=quick, json=json, plots=plots))
+    if names:
+        print("\n".join(suite.label_of(family) for family in suite.selected_families(families, only or ())))
+        return
+    _run(families, device=device, quick=quick, json=json, plots=plots, only=only, resume=resume)
 
 
 def _add_command(solver: str, quick_help: str, summary: str) -> None:
     """Add the command that runs the checks of a solver."""
 
     def command(
+        *,
         device: DeviceOption = "cpu",
         quick: Annotated[bool, typer.Option("--quick", help=quick_help)] = False,
         json: ChecksFile = None,
         plots: Plots = None,
         only: FamilyFilter = None,
+        resume: Resume = False,
     ) -> None:
-        from seiche.validate import suite
-
-        raise typer.Exit(
-            suite.main(_families(solver), device=device, quick=quick, json=json, plots=plots, only=only or ())
-        )
+        _run(_families(solver), device=device, quick=quick, json=json, plots=plots, only=only, resume=resume)
 
     validate.command(solver, help=f"{summary}; exit status 1 if one fails.")(command)
 
@@ -81,12 +94,27 @@ _add_command("waves", "Fewer orders, smaller boxes.", "Compare the wave solver w
 
 @validate.command("machine")
 def validate_machine(
+    *,
     device: DeviceOption = "cpu",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, shorter measurements.")] = False,
     json: ChecksFile = None,
     only: FamilyFilter = None,
+    resume: Resume = False,
 ) -> None:
     """Compare the models of data movement with known parameters and tables; exit status 1 if one fails."""
-    from seiche.validate import machine, suite
+    _run(_families("machine"), device=device, quick=quick, json=json, only=only, resume=resume)
 
-    raise typer.Exit(suite.main(machine.FAMILIES, device=device, quick=quick, json=json, only=only or ()))
+
+@validate.command("merge")
+def merge(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Results of some families each.")],
+    json: ChecksFile,
+) -> None:
+    """Merge results of one commit, device and size into one file; exit status 1 if a check failed."""
+    from seiche.validate import suite
+    from seiche.validate.results import merge as merge_files
+
+    order = [suite.label_of(family) for subject in SUBJECTS for family in _families(subject)]
+    assert json is not None
+    results, device = merge_files(files, json, order)
+    raise typer.Exit(suite.report(results, device))

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import json as json_format
 import math
 import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -19,9 +16,8 @@ from rich.table import Table
 import seiche
 from seiche.backend import open_backend
 from seiche.errors import CaseError, SeicheError
-from seiche.io.files import replacing
-from seiche.observe.origin import commit
 from seiche.validate.check import Check, Family, Setting
+from seiche.validate.results import FamilyResult, continued, store
 
 
 def main(
@@ -32,6 +28,7 @@ def main(
     json: Path | None = None,
     plots: Path | None = None,
     only: Sequence[str] = (),
+    resume: bool = False,
 ) -> int:
     """Run the checks and return 0 if all passed, else 1.
 
@@ -41,47 +38,73 @@ def main(
         quick: whether to use smaller sizes.
         json: file for the results, updated after every family.
         plots: folder for the figures.
-        only: parts of the names of the families to run; if given, the stored results are marked as incomplete.
+        only: names, or parts of names, of the families to run; if others are missing in the stored results, these are
+            marked as incomplete.
+        resume: whether to keep the results in `json` and to run only the families without any.
 
     Raises:
         BackendUnavailable: the device does not exist.
-        CaseError: no family has such a name.
+        CaseError: no family has such a name; results to be resumed are of another commit, device or size.
         OSError: a result cannot be written.
     """
-    begin = time.perf_counter()
+    if resume and json is None:
+        raise CaseError("--resume: requires the file with the results, --json FILE")
     selected = selected_families(families, only)
     description = open_backend(device).describe()
     for folder in (plots, json.parent if json is not None else None):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
+    names = [label_of(family) for family in families]
+    kept = continued(json, device=description, quick=quick) if resume and json is not None else []
 
-    def save(checks: Sequence[Check], done: int) -> None:
+    def save(results: Sequence[FamilyResult]) -> None:
         if json is not None:
-            seconds = time.perf_counter() - begin
-            store(json, checks, device=description, quick=quick, seconds=seconds, complete=done == len(families))
+            found = [*kept, *results]
+            store(
+                json,
+                sorted(found, key=lambda result: names.index(result.name) if result.name in names else len(names)),
+                device=description,
+                quick=quick,
+                subjects=list(dict.fromkeys(subject_of(family) for family in families)),
+                complete={*names} <= {result.name for result in found},
+            )
 
-    checks = run_checks(Setting(device, quick), selected, save)
-    seconds = time.perf_counter() - begin
-    Console(highlight=False).print(results_table(checks, f"seiche {seiche.__version__} on {description}"))
+    present = {result.name for result in kept}
+    results = run_checks(
+        Setting(device, quick), [family for family in selected if label_of(family) not in present], save
+    )
+    chosen = {label_of(family) for family in selected}
+    return report([*(result for result in kept if result.name in chosen), *results], description, plots)
+
+
+def report(results: Sequence[FamilyResult], device: str, plots: Path | None = None) -> int:
+    """Print the results, draw the figures in the folder `plots`, and return 0 if all checks passed, else 1."""
+    checks = [check for result in results for check in result.checks]
+    Console(highlight=False).print(results_table(checks, f"seiche {seiche.__version__} on {device}"))
     if plots is not None:
         for check in checks:
             if check.plot is not None:
                 check.plot(plots / picture_name(check.name))
     failed = [check for check in checks if not check.passed]
     verdict = "all passed" if not failed else f"{len(failed)} failed"
-    print(f"seiche: {len(checks)} checks in {seconds:.0f} s: {verdict}")
+    print(f"seiche: {len(checks)} checks in {sum(result.seconds for result in results):.0f} s: {verdict}")
     return 1 if failed else 0
 
 
 def selected_families(families: Sequence[Family], only: Sequence[str]) -> Sequence[Family]:
-    """Return the families whose names contain one of the texts `only`, by default all; CaseError for unknown texts."""
-    names = [name_of(family) for family in families]
-    texts = [text.lower().replace("_", " ").strip() for text in only]
-    for text, argument in zip(texts, only, strict=True):
-        if not any(text in name for name in names):
+    """Return the families that have one of the texts `only` as name or, if none has, in their names; by default all.
+
+    CaseError for unknown texts.
+    """
+    names = [label_of(family) for family in families]
+    chosen: set[str] = set()
+    for argument in only:
+        text = argument.lower().replace("_", " ").strip()
+        found = {name for name in names if name == text} or {name for name in names if text in name}
+        if not found:
             raise CaseError(f"--only {argument}: no check has this text in its name; the names are {', '.join(names)}")
-    pairs = zip(families, names, strict=True)
-    return [family for family, name in pairs if not texts or any(text in name for text in texts)]
+        chosen |= found
+    return [family for family, name in zip(families, names, strict=True) if not only or name in chosen]
 
 
 def name_of(family: Family) -> str:
@@ -95,6 +118,11 @@ def subject_of(family: Family) -> str:
     return parts[2] if parts[:2] == ["seiche", "validate"] and len(parts) > 3 else ""
 
 
+def label_of(family: Family) -> str:
+    """Return the subject and the name of a family, such as "flow decay shear wave"."""
+    return f"{subject_of(family)} {name_of(family)}".strip()
+
+
 def checks_of(family: Family, setting: Setting) -> list[Check]:
     """Return the checks of a family with its name; one that fails if the family cannot be computed."""
     try:
@@ -102,26 +130,28 @@ def checks_of(family: Family, setting: Setting) -> list[Check]:
     except (SeicheError, ArithmeticError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         checks = [Check(f"{name_of(family)}: {reason}", math.nan, math.nan)]
-    return [replace(check, family=f"{subject_of(family)} {name_of(family)}".strip()) for check in checks]
+    return [replace(check, family=label_of(family)) for check in checks]
 
 
 def run_checks(
     setting: Setting,
     families: Sequence[Family],
-    save: Callable[[Sequence[Check], int], None] = lambda checks, done: None,
-) -> list[Check]:
-    """Run every family, with its name on the terminal; after each, pass all checks so far to `save`.
+    save: Callable[[Sequence[FamilyResult]], None] = lambda results: None,
+) -> list[FamilyResult]:
+    """Run every family, with its name on the terminal; after each, pass all results so far to `save`.
 
     A family that raises an error counts as a failed check, and the next ones run.
     """
     console = Console(stderr=True, highlight=False)
-    checks: list[Check] = []
+    results: list[FamilyResult] = []
     with console.status("") as status:
         for number, family in enumerate(families, start=1):
             status.update(f"{number} of {len(families)}: {family.__name__.replace('_', ' ')}")
-            checks += checks_of(family, setting)
-            save(checks, number)
-    return checks
+            begin = time.perf_counter()
+            checks = checks_of(family, setting)
+            results.append(FamilyResult(label_of(family), time.perf_counter() - begin, checks))
+            save(results)
+    return results
 
 
 def results_table(checks: Sequence[Check], title: str) -> Table:
@@ -139,29 +169,6 @@ def results_table(checks: Sequence[Check], title: str) -> Table:
         result = "recorded" if check.passed and check.sense == "recorded" else "pass" if check.passed else "FAIL"
         table.add_row(check.name, f"{check.value:.3g} {check.unit}".rstrip(), bound, result)
     return table
-
-
-def store(path: Path, checks: Sequence[Check], **run: Any) -> None:
-    """Write the results and the attributes of the run (`run`) to a JSON file, atomically."""
-    results = [
-        {
-            "name": check.name,
-            "value": float(check.value) if math.isfinite(check.value) else None,
-            "bound": None if check.sense == "recorded" or math.isnan(check.bound) else float(check.bound),
-            **{name: getattr(check, name) for name in ("sense", "unit", "reference", "family", "passed")},
-        }
-        for check in checks
-    ]
-    document = {
-        "version": seiche.__version__,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit(),
-        **run,
-        "passed": all(check.passed for check in checks),
-        "checks": results,
-    }
-    with replacing(path) as temporary:
-        Path(temporary).write_text(json_format.dumps(document, indent=2) + "\n")
 
 
 def picture_name(name: str) -> str:

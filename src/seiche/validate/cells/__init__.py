@@ -24,10 +24,9 @@ FAMILIES: tuple[Family, ...] = (
     recovery.recovery,
     capsules.small_deformation,
     capsule_order.order_in_time,
-    capsule_table.neo_hookean,
-    capsule_table.skalak,
+    *capsule_table.FAMILIES,
     shear_flow.one_red_cell,
-    suspensions.tubes,
+    *suspensions.TUBES,
     suspensions.shear_thinning,
     suspensions.endurance,
 )

@@ -12,7 +12,7 @@ import numpy as np
 from seiche.io.files import replacing
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
 from seiche.validate.cells.capsules import Capsule
-from seiche.validate.check import Check, Setting
+from seiche.validate.check import Check, Family, Setting
 
 _SOURCE = "boundary-integral solution (docs/theory/coupling.md, section 9)"
 
@@ -43,6 +43,8 @@ TABLE = (
     PublishedCapsule("Skalak", 1.0, 1.20, 0.5202),
     PublishedCapsule("Skalak", 10.0, 0.30, 0.235, 3.0),
 )
+#: The row of the quick form.
+_QUICK = TABLE[1]
 #: Radii in sites, and the number of vertices, for which edges are shorter than two sites at every radius.
 RADII, VERTICES = (8.0, 12.0, 20.0), 2562
 #: Number of samples of the steady deformation, at strain intervals of a quarter.
@@ -62,41 +64,41 @@ def extrapolated(radii: tuple[float, ...], found: list[float]) -> float:
     return float(np.polynomial.Polynomial.fit(1 / np.array(radii), found, len(radii) - 1)(0.0))
 
 
-def neo_hookean(setting: Setting) -> list[Check]:
-    """Check the deformation in the rows with a neo-Hookean membrane.
+def _family(row: PublishedCapsule) -> Family:
+    """Return the family that checks the deformation in a row of the table.
 
     The quick form is one row on one coarse lattice, on which errors of opposite signs cancel.
     """
-    if setting.quick:
-        return _rows(setting, [replace(TABLE[1], strain=4.0)], (4.0,), 642)
-    return _rows(setting, [row for row in TABLE if row.law == "neo-Hookean"], RADII, VERTICES)
+
+    def family(setting: Setting) -> list[Check]:
+        if not setting.quick:
+            return _row(setting, row, RADII, VERTICES)
+        return _row(setting, replace(row, strain=4.0), (4.0,), 642) if row is _QUICK else []
+
+    family.__name__ = f"{row.name} at capillary number {row.capillary:g}".lower()
+    return family
 
 
-def skalak(setting: Setting) -> list[Check]:
-    """Check the deformation in the rows with Skalak's law; not in the quick form."""
-    if setting.quick:
-        return []
-    return _rows(setting, [row for row in TABLE if row.law == "Skalak"], RADII, VERTICES)
-
-
-def _rows(setting: Setting, rows: list[PublishedCapsule], radii: tuple[float, ...], vertices: int) -> list[Check]:
-    """Return checks of the rows, with results extrapolated from several lattices."""
-    checks, results = [], []
-    for row in rows:
-        values = [computed(setting, row, radius, vertices) for radius in radii]
-        results.append((row, values, extrapolated(radii, values)))
-        name = f"capsule in shear, {row.name}, capillary number {row.capillary:g}: D"
-        checks.append(Check(name, abs(results[-1][2] / row.deformation - 1), 0.03, reference=_SOURCE))
-        for radius, value in zip(radii, values, strict=True):
-            lattice = f"{name} at a radius of {radius:g} sites"
-            checks.append(Check(lattice, value / row.deformation - 1, sense="recorded", reference=_SOURCE))
-    checks[0] = replace(checks[0], plot=partial(_figure, results=results))
+def _row(setting: Setting, row: PublishedCapsule, radii: tuple[float, ...], vertices: int) -> list[Check]:
+    """Return the check of a row, with the result extrapolated from several lattices, and the result on each."""
+    values = [computed(setting, row, radius, vertices) for radius in radii]
+    limit = extrapolated(radii, values)
+    name = f"capsule in shear, {row.name}, capillary number {row.capillary:g}: D"
+    plot = partial(_figure, result=(row, values[-1], limit))
+    checks = [Check(name, abs(limit / row.deformation - 1), 0.03, reference=_SOURCE, plot=plot)]
+    for radius, value in zip(radii, values, strict=True):
+        lattice = f"{name} at a radius of {radius:g} sites"
+        checks.append(Check(lattice, value / row.deformation - 1, sense="recorded", reference=_SOURCE))
     return checks
 
 
+#: A family for each row: each takes minutes on a GPU.
+FAMILIES: tuple[Family, ...] = tuple(_family(row) for row in TABLE)
+
+
 @paper_style()
-def _figure(path: Path, *, results: list[tuple[PublishedCapsule, list[float], float]]) -> None:
-    """Plot the table (lines), and the results on the finest lattice (open symbols) and extrapolated (filled)."""
+def _figure(path: Path, *, result: tuple[PublishedCapsule, float, float]) -> None:
+    """Plot the table (lines), and the result on the finest lattice (open symbol) and extrapolated (filled)."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
     for number, name in enumerate(dict.fromkeys(row.name for row in TABLE)):
@@ -104,10 +106,10 @@ def _figure(path: Path, *, results: list[tuple[PublishedCapsule, list[float], fl
         color = COLORS[number]
         x, y = [row.capillary for row in rows], [row.deformation for row in rows]
         axes.plot(x, y, "-" if len(x) > 1 else "_", color=color, label=name, zorder=1, markersize=12)
-        for row, values, limit in results:
-            if row.name == name:
-                axes.plot(row.capillary, values[-1], "o", color=color, markerfacecolor="white", markersize=4, zorder=2)
-                axes.plot(row.capillary, limit, "o", color=color, markersize=4, zorder=3)
+        row, finest, limit = result
+        if row.name == name:
+            axes.plot(row.capillary, finest, "o", color=color, markerfacecolor="white", markersize=4, zorder=2)
+            axes.plot(row.capillary, limit, "o", color=color, markersize=4, zorder=3)
     axes.set_xlabel("capillary number")
     axes.set_ylabel("deformation D")
     axes.legend()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from seiche.io.files import replacing
 from seiche.report.style import COLORS, SINGLE_COLUMN, new_figure, paper_style, save
 from seiche.validate.cells.red_cells import PLASMA, CellLattice
 from seiche.validate.cells.tubes import TubeMeasurements, TubeSuspension, hematocrit_ratio, relative_viscosity
-from seiche.validate.check import Check, Setting
+from seiche.validate.check import Check, Family, Setting
 
 _PRIES = "Pries et al. 1992, doi:10.1152/ajpheart.1992.263.6.H1770"
 _FAHRAEUS = "Pries et al. 1990, Circ. Res. 67, 826"
@@ -32,24 +31,37 @@ _TUBES = (
 _MIDDLE = _TUBES[1]
 
 
-def tubes(setting: Setting) -> list[Check]:
-    """Check viscosity and tube hematocrit at the discharge hematocrit, and cell-free layer, in 10, 20 and 40 um tubes.
+def _family(tube: TubeSuspension) -> Family:
+    """Return the family for a tube: viscosity and tube hematocrit at the discharge hematocrit, and cell-free layer.
 
     The quick form is one narrow tube on a coarse lattice, in which the cells must be faster than the plasma and leave a
     cell-free layer at the wall.
     """
-    if setting.quick:
-        measured = _NARROW.run(setting)
-        ratio = measured.tube_hematocrit / measured.discharge_hematocrit
-        return [
-            Check("tube of 10 um: tube hematocrit over discharge hematocrit", ratio, 0.98, reference=_FAHRAEUS),
-            Check("tube of 10 um: cell-free layer", measured.layer, 0.5, "above", "um"),
-            Check("tube of 10 um: viscosity over that of plasma", measured.viscosity, 1.0, "above", reference=_PRIES),
-            Check("tube of 10 um: change of volume of a cell", measured.drift[1], 0.005),
-        ]
-    runs = [replace(tube, lattice=_FINE).run(setting) for tube in _TUBES]
-    checks = [check for run in runs for check in _against_pries(run)]
-    return [replace(checks[0], plot=partial(_figure, runs=runs)), *checks[1:]]
+
+    def family(setting: Setting) -> list[Check]:
+        if setting.quick:
+            return _quick_tube(setting) if tube.diameter == _NARROW.diameter else []
+        run = replace(tube, lattice=_FINE).run(setting)
+        first, *others = _against_pries(run)
+        return [replace(first, plot=partial(_figure, run=run)), *others]
+
+    family.__name__ = f"tube of {tube.diameter:g} um"
+    return family
+
+
+#: A family for each tube.
+TUBES: tuple[Family, ...] = tuple(_family(tube) for tube in _TUBES)
+
+
+def _quick_tube(setting: Setting) -> list[Check]:
+    measured = _NARROW.run(setting)
+    ratio = measured.tube_hematocrit / measured.discharge_hematocrit
+    return [
+        Check("tube of 10 um: tube hematocrit over discharge hematocrit", ratio, 0.98, reference=_FAHRAEUS),
+        Check("tube of 10 um: cell-free layer", measured.layer, 0.5, "above", "um"),
+        Check("tube of 10 um: viscosity over that of plasma", measured.viscosity, 1.0, "above", reference=_PRIES),
+        Check("tube of 10 um: change of volume of a cell", measured.drift[1], 0.005),
+    ]
 
 
 def _against_pries(run: TubeMeasurements) -> list[Check]:
@@ -111,7 +123,7 @@ def endurance(setting: Setting) -> list[Check]:
 
 
 @paper_style()
-def _figure(path: Path, *, runs: Sequence[TubeMeasurements]) -> None:
+def _figure(path: Path, *, run: TubeMeasurements) -> None:
     """Plot the published viscosity against the diameter, and the computed one with its discharge hematocrit."""
     figure = new_figure(SINGLE_COLUMN, 0.78 * SINGLE_COLUMN)
     axes = figure.add_subplot()
@@ -119,10 +131,9 @@ def _figure(path: Path, *, runs: Sequence[TubeMeasurements]) -> None:
     for number, hematocrit in enumerate((0.3, 0.5)):
         curve = [relative_viscosity(float(diameter), hematocrit) for diameter in diameters]
         axes.semilogx(diameters, curve, color=COLORS[number], label=f"Pries et al. 1992, hematocrit {hematocrit:g}")
-    for run in runs:
-        point = run.suspension.diameter, run.viscosity
-        axes.plot(*point, "o", color="0.2", markersize=4)
-        axes.annotate(f"{run.effective_hematocrit:.2f}", point, xytext=(4, 4), textcoords="offset points")
+    point = run.suspension.diameter, run.viscosity
+    axes.plot(*point, "o", color="0.2", markersize=4)
+    axes.annotate(f"{run.effective_hematocrit:.2f}", point, xytext=(4, 4), textcoords="offset points")
     axes.set_xlabel("diameter (µm)")
     axes.set_ylabel("viscosity over that of plasma")
     axes.set_xticks([10, 20, 40, 80], ["10", "20", "40", "80"])

@@ -15,7 +15,7 @@ FAMILIES: tuple[Family, ...] = (
     continuous_waves.harmonics,
     continuous_waves.bone,
     oblique.plane_layers,
-    plates.plates_under_transducers,
+    *plates.FAMILIES,
     continuous_waves.contrast,
     continuous_waves.orders,
     continuous_waves.transducers,

@@ -14,7 +14,7 @@ import numpy as np
 
 from seiche.ultrasound import Bowl, Disc, Emitter, Grid, Sensor, Source, simulate
 from seiche.ultrasound.materials import MATERIALS, TissueMaterial
-from seiche.validate.check import Check, Floats, Setting
+from seiche.validate.check import Check, Family, Floats, Setting
 from seiche.validate.ultrasound.layers import BENCHMARK_PLATES, Plates, Transducer, case_medium, field_behind
 
 AUBRY = "Aubry et al. 2022, doi:10.1121/10.0013426; angular spectrum"
@@ -82,27 +82,33 @@ class Beam:
         return abs(float(results[behind].max() / exact.max()) - 1), float(error)
 
 
-def plates_under_transducers(setting: Setting) -> list[Check]:
-    """Check benchmarks 1 to 4 (water, absorbing water, bone, skin and bone), six points per wavelength, bowl and disc.
-
-    The bound is half the difference in pressure that the authors found between codes (median below 10 %).
-    """
-    if setting.quick:
-        return []
+def _cases() -> dict[str, Plates]:
+    """Return the plates of benchmarks 1 to 4: water, absorbing water, bone, skin and bone."""
     water = MATERIALS["water"]
     cases = {"BM1": Plates([], water, water, _FREQUENCY)}
     cases["BM2"] = Plates([], _ABSORBING_WATER, _ABSORBING_WATER, _FREQUENCY)
-    cases |= {name: Plates.named(*plates, _FREQUENCY) for name, plates in BENCHMARK_PLATES.items()}
-    checks = []
-    for name, plates in cases.items():
-        for number, title in enumerate(("bowl", "disc")):
-            beam = full_size(plates, number) if setting.device != "cpu" else small(plates, number)
-            size = f"{1e3 * beam.source.diameter:g} mm"
-            for part, error in zip(("peak", "L2 of the amplitude"), beam.errors(setting), strict=True):
-                checks.append(
-                    Check(f"{name}, {title} of {size}, 3D: error of the {part}", error, 0.05, reference=AUBRY)
-                )
-    return checks
+    return cases | {name: Plates.named(*plates, _FREQUENCY) for name, plates in BENCHMARK_PLATES.items()}
+
+
+def _family(name: str, plates: Plates, number: int) -> Family:
+    """Return the family for a benchmark with its bowl (0) or disc (1), six points per wavelength.
+
+    The bound is half the difference in pressure that the authors found between codes (median below 10 %).
+    """
+    title = ("bowl", "disc")[number]
+
+    def family(setting: Setting) -> list[Check]:
+        if setting.quick:
+            return []
+        beam = full_size(plates, number) if setting.device != "cpu" else small(plates, number)
+        size = f"{1e3 * beam.source.diameter:g} mm"
+        return [
+            Check(f"{name}, {title} of {size}, 3D: error of the {part}", error, 0.05, reference=AUBRY)
+            for part, error in zip(("peak", "L2 of the amplitude"), beam.errors(setting), strict=True)
+        ]
+
+    family.__name__ = f"{title} in front of {name.lower()}"
+    return family
 
 
 def full_size(plates: Plates, number: int) -> Beam:
@@ -116,3 +122,9 @@ def small(plates: Plates, number: int) -> Beam:
     source = (Transducer(14e-3, 10e-3), Transducer(np.inf, 8e-3))[number]
     front = 4e-3
     return Beam(plates, source, front, front + plates.thickness + 4e-3, 7e-3)
+
+
+#: A family for each benchmark and transducer.
+FAMILIES: tuple[Family, ...] = tuple(
+    _family(name, plates, number) for name, plates in _cases().items() for number in range(2)
+)

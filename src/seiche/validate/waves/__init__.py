@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from seiche.validate.check import Family
-from seiche.validate.waves import accuracy, oblique, point_sources
-from seiche.validate.waves.layer_over_half_space import layer_over_half_space
+from seiche.validate.waves import accuracy, layer_over_half_space, oblique, point_sources
 
 #: Every family of checks, in the order in which they run.
 FAMILIES: tuple[Family, ...] = (
@@ -19,5 +18,6 @@ FAMILIES: tuple[Family, ...] = (
     point_sources.monopole,
     point_sources.force,
     point_sources.lamb,
-    layer_over_half_space,
+    layer_over_half_space.lossless_layer,
+    layer_over_half_space.attenuating_layer,
 )

@@ -158,12 +158,17 @@ def seismograms(
     return ComparedSeismograms(times[1:], computed, exact, mesh.total * size.nodes**3)
 
 
-def layer_over_half_space(setting: Setting) -> list[Check]:
-    """Check radial, transverse and vertical velocities at the surface; at full size on a GPU, reduced on a CPU."""
+def lossless_layer(setting: Setting) -> list[Check]:
+    """Check the velocities at the surface above a lossless layer; at full size on a GPU, reduced on a CPU."""
+    size = FULL if parse_device(setting.device).is_gpu else REDUCED
+    return _checks(setting, QUICK if setting.quick else size, "LOH.1", LOSSLESS)
+
+
+def attenuating_layer(setting: Setting) -> list[Check]:
+    """Check the velocities at the surface above an attenuating layer; not in the quick form."""
     if setting.quick:
-        return _checks(setting, QUICK, "LOH.1", LOSSLESS)
-    lossless, lossy = (FULL, FULL_LOSSY) if parse_device(setting.device).is_gpu else (REDUCED, REDUCED)
-    return _checks(setting, lossless, "LOH.1", LOSSLESS) + _checks(setting, lossy, "LOH.3", LOSSY)
+        return []
+    return _checks(setting, FULL_LOSSY if parse_device(setting.device).is_gpu else REDUCED, "LOH.3", LOSSY)
 
 
 def _checks(setting: Setting, size: Size, name: str, media: tuple[LayerMedium, LayerMedium]) -> list[Check]:
