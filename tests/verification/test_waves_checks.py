@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +12,20 @@ import pytest
 
 from seiche.cli import main
 from seiche.validate.waves.interface_waves import InterfaceWave
+from seiche.validate.waves.layer_over_half_space import DEPTH, LOSSY, THICKNESS
 from seiche.validate.waves.layered import Layered, LayerMedium
-from seiche.validate.waves.misfits import envelope_and_phase, misfit
+from seiche.validate.waves.misfits import envelope_and_phase, misfit, misfit_by_frequency
 from seiche.validate.waves.plane_layers import Solid
 from seiche.validate.waves.point_sources import Bump, lamb_displacement, stokes_velocity
+from seiche.waves import Material
+from seiche.waves.attenuation import attenuated, relaxation
 
 
 def test_quick_checks_pass_and_are_drawn(tmp_path: Path, device: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--quick", "--json", str(tmp_path / "waves.json"), "--plots", str(tmp_path), "--device", device]
     assert main(["validate", "waves", *arguments]) == 0, capsys.readouterr().out
     stored = json.loads((tmp_path / "waves.json").read_text())
-    assert stored["passed"] and len(stored["checks"]) == 57
+    assert stored["passed"] and len(stored["checks"]) == 60
     assert (tmp_path / "volume-source-in-a-fluid-largest-error-of-the-pressure.png").exists()
 
 
@@ -38,6 +42,44 @@ def test_misfits_tell_too_strong_from_too_late() -> None:
     assert misfit(1.05 * exact, exact) == pytest.approx(0.05, abs=1e-12)
     envelope, phase = envelope_and_phase(packet(0.004), exact, 0.01, (0.5, 8.0))
     assert phase == pytest.approx(0.016, rel=0.02) and envelope < 0.005
+
+
+def test_the_parts_of_a_misfit_are_at_the_frequencies_of_the_errors() -> None:
+    times = np.arange(0.0, 40.0, 0.01)
+    window = np.exp(-(((times - 20.0) / 5.0) ** 2))
+    exact = (window * np.sin(4 * np.pi * times))[:, None]
+    errors = [size * window * np.cos(2 * np.pi * f * times) for size, f in ((0.03, 0.3), (0.01, 2.0), (0.02, 9.0))]
+    parts = misfit_by_frequency(exact + sum(errors)[:, None], exact, 0.01, (1.0, 5.0))
+    assert parts[:, 0] == pytest.approx([0.03, 0.01, 0.02], rel=1e-6)
+    assert np.linalg.norm(parts) == pytest.approx(misfit(exact + sum(errors)[:, None], exact)[0], rel=1e-12)
+
+
+@dataclass(frozen=True)
+class SolverMedium(LayerMedium):
+    """A medium that relaxes the bulk and the shear modulus, as the solver does."""
+
+    def moduli(self, omega: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        material = Material(*(np.array([value]) for value in (self.density, self.cp, self.cs)))
+        unrelaxed, loss = attenuated(
+            material, self.qp, self.qs, dim=3, band=self.band, reference=self.reference, mechanisms=3
+        )
+        bulk, shear = (
+            np.array([relaxation(share.ravel(), loss.frequencies, w) for w in omega])
+            for share in (loss.bulk, loss.shear)
+        )
+        mu = float(unrelaxed.mu[0])
+        return (float(unrelaxed.longitudinal[0]) - 4 / 3 * mu) * bulk + 4 / 3 * mu * shear, mu * shear
+
+
+def test_the_reference_of_an_attenuating_layer_has_the_relaxation_of_the_solver() -> None:
+    """The reference relaxes longitudinal and shear waves, the solver bulk and shear moduli: 0.05 % after 10 km."""
+    times = np.arange(0.0, 9.0, 0.004)
+    receivers = np.array([(3000.0, 4000.0), (6000.0, 8000.0)])
+    both = [
+        Layered(*media, THICKNESS, DEPTH).velocity(times, receivers, 1e18, 0.12, 0.72)
+        for media in (LOSSY, [SolverMedium(**asdict(medium)) for medium in LOSSY])
+    ]
+    assert 1e-5 < misfit(both[1], both[0]).max() < 6e-4
 
 
 def test_lambs_problem_has_the_numbers_of_pekeris() -> None:

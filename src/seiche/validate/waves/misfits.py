@@ -18,6 +18,19 @@ def misfit(computed: Floats, exact: Floats) -> Floats:
     return np.asarray(np.linalg.norm(computed - exact, axis=0) / np.linalg.norm(exact, axis=0))
 
 
+def misfit_by_frequency(computed: Floats, exact: Floats, dt: float, band: tuple[float, float]) -> Floats:
+    """Return the parts of `misfit` below, in and above a band (Hz), (3, ...); the sum of their squares is its square.
+
+    The parts are the norms of the Fourier transform of the difference at these frequencies.
+    """
+    padded = 2 * len(exact)
+    spectrum = np.abs(np.fft.rfft(computed - exact, padded, axis=0)) ** 2
+    spectrum[1 : (padded + 1) // 2] *= 2  # the frequencies that have a negative counterpart
+    parts = np.split(spectrum, np.searchsorted(np.fft.rfftfreq(padded, dt), band))
+    energies = np.stack([part.sum(axis=0) for part in parts]) / padded
+    return np.asarray(np.sqrt(energies) / np.linalg.norm(exact, axis=0))
+
+
 def envelope_and_phase(computed: Floats, exact: Floats, dt: float, band: tuple[float, float]) -> tuple[Floats, Floats]:
     """Return the single-valued misfits of envelope and phase over a band (Hz) (KRISTEKOVA).
 
