@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from seiche.bench.flow import compute_seconds
-from seiche.bench.results import heading
+from seiche.bench.results import provenance
 from seiche.domain.bifurcation import bifurcation_surface
 from seiche.domain.sites import SiteSet
 from seiche.domain.voxelise import voxelise
@@ -75,7 +75,7 @@ def main() -> None:
             times_text = " ".join(f"{1e6 * value:.1f}" for value in np.sort(seconds))
             print(f"{name}: {times_text} us, max/mean {rows[-1]['max_over_mean']:.3f}", flush=True)
     if world.rank == 0 and options.json:
-        document = {**heading("flow balance", described), "layout": options.layout, "rows": rows}
+        document = {**provenance("flow balance", described), "layout": options.layout, "rows": rows}
         options.json.write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from seiche.backend import open_backend
-from seiche.bench.results import heading
+from seiche.bench.results import provenance
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
 from seiche.errors import UnstableError
@@ -207,7 +207,7 @@ def main() -> None:
             measured = {"value": None, "failed": str(error)}
         rows.append({**key, **measured})
         print(rows[-1], flush=True)
-        document = {**heading("flow conservation", open_backend(options.device, 1, 0).describe()), "rows": rows}
+        document = {**provenance("flow conservation", open_backend(options.device, 1, 0).describe()), "rows": rows}
         options.json.write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -14,7 +14,7 @@ import json
 from functools import partial
 from pathlib import Path
 
-from seiche.bench.results import heading
+from seiche.bench.results import provenance
 from seiche.domain import shapes
 from seiche.domain.world import World
 from seiche.errors import TransportError
@@ -102,7 +102,7 @@ def main() -> None:
                     flush=True,
                 )
                 if options.json:
-                    document = {**heading("flow halo", device), "rows": rows}
+                    document = {**provenance("flow halo", device), "rows": rows}
                     options.json.write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 import seiche
 from seiche.backend import open_backend
-from seiche.bench.results import heading
+from seiche.bench.results import provenance
 from seiche.case.loop import RunLoop
 from seiche.case.simulation import Simulation
 from seiche.case.stop_signals import StopRequest
@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     world, rows = World.from_mpi(), []
-    about = heading("flow output", open_backend(options.device, None, world.local_rank).describe())
+    about = provenance("flow output", open_backend(options.device, None, world.local_rank).describe())
     for name in ("steps", "monitored", "written"):
         row = measure(options, world, name)
         rows.append(row)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from seiche.backend import open_backend
 from seiche.backend.cache import cached_kernel
-from seiche.bench.results import heading
+from seiche.bench.results import provenance
 from seiche.bench.ultrasound import problem_of
 from seiche.errors import KernelCompileError
 from seiche.kernels.registry import KernelSpec
@@ -173,7 +173,7 @@ def main() -> None:
                 f"{length} {kind}: {_seconds(best, kind) * 1e9 / best['numbers']:.1f} ps per number, {team}", flush=True
             )
         if options.json:
-            stored = {**heading("line-teams", open_backend("cuda").describe()), "rows": rows}
+            stored = {**provenance("line-teams", open_backend("cuda").describe()), "rows": rows}
             options.json.write_text(json.dumps(stored, indent=0) + "\n")
 
 

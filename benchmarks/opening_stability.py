@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.bench.results import heading
+from seiche.bench.results import provenance
 from seiche.flow.pressure_rules import DAMPING, OWN_DENSITY
 from seiche.flow.velocity_set import CS2, D3Q19
 
@@ -131,7 +131,7 @@ def main() -> None:
             value = limit(tau, rule, magic)
             rows.append({"kind": "limit", "rule": rule, "magic": magic, "tau": tau, "value": value})
             print(rows[-1], flush=True)
-    document = {**heading("stability of openings", "NumPy"), "rows": rows}
+    document = {**provenance("stability of openings", "NumPy"), "rows": rows}
     options.json.write_text(json.dumps(document, indent=1) + "\n")
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from seiche.backend import open_backend, parse_device
-from seiche.bench.results import heading
+from seiche.bench.results import provenance
 from seiche.domain.world import World
 from seiche.validate.waves.layer_over_half_space import FULL, LOSSLESS, REDUCED, seismograms
 from seiche.validate.waves.misfits import misfit
@@ -56,7 +56,7 @@ def main() -> None:
     if world.rank == 0:
         print(f"largest change of a component: {change.max():.3%}; by receiver {np.round(100 * change.max(1), 2)} %")
         if options.json:
-            document = heading("waves half", open_backend(options.device).describe())
+            document = provenance("waves half", open_backend(options.device).describe())
             document |= {"ranks": world.size, "rows": rows, "change_of_components": change.tolist()}
             options.json.write_text(json.dumps(document, indent=1) + "\n")
 

@@ -72,7 +72,7 @@ def assert_same(shared: Blood, alone: Blood) -> None:
         expected = gathered_cells(alone, kind)
         for name, values in gathered_cells(shared, kind).items():
             np.testing.assert_array_equal(values, expected[name], err_msg=name)
-    np.testing.assert_array_equal(shared.measures(), alone.measures())
+    np.testing.assert_array_equal(shared.areas_and_volumes(), alone.areas_and_volumes())
     own_result = shared.solver.owned
     own = shared.solver.state()
     for name, values in site_arrays(alone.solver).items():  # of a layout that has no state but these

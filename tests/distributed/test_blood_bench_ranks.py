@@ -11,7 +11,7 @@ import pytest
 from launch import run_ranks
 
 from seiche.bench.blood_ranks import LOADS, BloodRanksRow, Load, tile_of, tiled
-from seiche.bench.results import read_rows, sizes_of
+from seiche.bench.results import rank_counts, read_rows
 from seiche.cli import main
 from seiche.errors import FormatError
 
@@ -61,7 +61,7 @@ def test_every_rank_has_copies_of_the_same_cells():
     shift = np.repeat(np.arange(3), len(one.centers))[:, None] * np.array([32.0, 0.0, 0.0])
     assert np.allclose(three.centers, np.tile(one.centers, (3, 1)) + shift)
     assert three.hematocrit == one.hematocrit == pytest.approx(0.3, abs=0.01)
-    assert sizes_of(6) == [1, 2, 4, 6]
+    assert rank_counts(6) == [1, 2, 4, 6]
     coarse = LOADS["coarse"]
     assert np.prod(coarse.shape) == pytest.approx(2.08e7, rel=0.01)
     packing = tiled(coarse, 1, *tile_of(coarse))

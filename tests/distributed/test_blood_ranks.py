@@ -200,7 +200,7 @@ def test_other_cells_replace_those_that_were():
         second.advance(6)
         result.append(second)
     assert_same(*result)
-    assert len(result[0].measures()) == 4
+    assert len(result[0].areas_and_volumes()) == 4
 
 
 @pytest.mark.ranks(2)

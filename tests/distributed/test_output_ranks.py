@@ -124,11 +124,11 @@ def write_surface(path: str) -> None:
 
 def full_disk(path: str) -> None:
     from seiche.domain.world import World
-    from seiche.io.parallel import all_or_none
+    from seiche.io.parallel import raise_on_all_ranks
 
     world = World.from_mpi()
     try:
-        with all_or_none(world):
+        with raise_on_all_ranks(world):
             if world.rank == world.size - 1:
                 raise OSError(28, "No space left on device", path)
     except OSError as error:

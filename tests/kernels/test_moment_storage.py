@@ -283,7 +283,7 @@ def test_the_predicted_time_is_that_of_a_measured_tube(layout: str, storage: str
 def test_only_sites_near_boundaries_have_slots_of_populations():
     iolets = (PressureIolet(1.001, scheme="plane"), PressureIolet())
     solver = Solver(TUBE, FlowModel(WATER, Regularised(), iolets), layout="moments", threads=1)
-    slots = np.stack([solver.populations.leaving_slots(0, q) for q in range(19)])
+    slots = np.stack([solver.populations.outgoing_slots(0, q) for q in range(19)])
     beside = slots[0] != NO_SLOT
     assert 0 < np.count_nonzero(beside) < len(TUBE) / 2
     assert len(np.unique(slots[:, beside])) == 19 * np.count_nonzero(beside)

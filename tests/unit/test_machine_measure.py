@@ -18,7 +18,7 @@ from seiche.bench import choice as bench_choice
 from seiche.bench import collectives as bench_collectives
 from seiche.bench import machine as bench_machine
 from seiche.bench import predict as bench_predict
-from seiche.bench.results import heading
+from seiche.bench.results import provenance
 from seiche.case import predictions
 from seiche.cli import main
 from seiche.domain.world import World
@@ -211,7 +211,7 @@ def test_results_replace_results_and_nothing_else(tmp_path: Path, monkeypatch: p
     path = tmp_path / "x.json"
     stored.check_output_path(None)
     stored.check_output_path(path)
-    path.write_text(json.dumps({**heading("choice", "a device"), "rows": []}, indent=1))
+    path.write_text(json.dumps({**provenance("choice", "a device"), "rows": []}, indent=1))
     stored.check_output_path(path)
     write_machine(path, read_machine("summit"))
     before = path.read_bytes()

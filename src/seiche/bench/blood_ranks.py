@@ -18,7 +18,7 @@ import numpy as np
 from seiche.backend import parse_device
 from seiche.bench import results
 from seiche.bench.blood import DRIFT, MAX_HEMATOCRIT, TILE, random_subset, red_cell, repeated
-from seiche.bench.results import sizes_of
+from seiche.bench.results import rank_counts
 from seiche.bench.without_messages import seconds_without_messages
 from seiche.cells import Box, Cells, Contact, Packing, Repulsion, biconcave, pack
 from seiche.couple import Blood
@@ -233,7 +233,7 @@ def main(
     sizes: Sequence[int] = (),
     output: Path | None = None,
 ) -> list[BloodRanksRow]:
-    """Measure on `sizes` ranks, by default `sizes_of`; print a table on rank 0 and store JSON at `output`.
+    """Measure on `sizes` ranks, by default `rank_counts`; print a table on rank 0 and store JSON at `output`.
 
     The default layout is that of `bench.blood`. Rows are stored after each measurement and returned on rank 0.
 
@@ -249,7 +249,7 @@ def main(
         begin = time.perf_counter()
         tile, counts = world.bcast(tile_of(load) if world.rank == 0 else None)
         tile_seconds = time.perf_counter() - begin
-        for ranks in sorted(sizes) or sizes_of(world.size):
+        for ranks in sorted(sizes) or rank_counts(world.size):
             subset = world.first(ranks)
             if subset is not None:
                 begin = time.perf_counter()

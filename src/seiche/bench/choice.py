@@ -17,7 +17,7 @@ from seiche.bench.machine import available
 from seiche.domain.world import World
 from seiche.errors import CaseError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
-from seiche.io.parallel import all_or_none
+from seiche.io.parallel import raise_on_all_ranks
 from seiche.machine.collective_choice import candidates
 from seiche.machine.collectives import Exchange
 from seiche.machine.in_use import VARIABLE, predicted_transport_times
@@ -72,7 +72,7 @@ def main(
     world = World.from_mpi() if world is None else world
     if world.size == 1:
         raise CaseError("`seiche bench choice` needs at least two ranks: start it with mpiexec -n 2")
-    with all_or_none(world):
+    with raise_on_all_ranks(world):
         check_output_path(output if world.rank == 0 else None)
     backend = open_backend(available(world) if device == "auto" else device, world.threads(), world.local_rank)
     previous = os.environ.get(VARIABLE)

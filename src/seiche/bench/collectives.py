@@ -16,7 +16,7 @@ from seiche.bench import results
 from seiche.bench.machine import available
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
-from seiche.io.parallel import all_or_none
+from seiche.io.parallel import raise_on_all_ranks
 from seiche.machine.collectives import Exchange, ExchangeName
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.locality import rank_placements
@@ -79,7 +79,7 @@ def main(
     world = World.from_mpi() if world is None else world
     if world.size % processes:
         raise TransportError(f"{world.size} ranks cannot be divided into groups of {processes} per array")
-    with all_or_none(world):
+    with raise_on_all_ranks(world):
         if world.rank == 0:
             check_output_path(output)
             if plots is not None:

@@ -11,7 +11,7 @@ from seiche.bench import results
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
 from seiche.io.files import check_output_folder
-from seiche.io.parallel import all_or_none
+from seiche.io.parallel import raise_on_all_ranks
 from seiche.machine.laws.file import Machine, write_machine
 from seiche.machine.measure.survey import measure
 
@@ -46,7 +46,7 @@ def main(
         BackendUnavailable: the device does not exist.
     """
     world = World.from_mpi() if world is None else world
-    with all_or_none(world):
+    with raise_on_all_ranks(world):
         if world.rank == 0:
             _check_paths(output, folder)
     test_folder = folder if folder is not None else output.resolve().parent
@@ -58,7 +58,7 @@ def main(
         name=name,
         report=lambda text: None if world.rank else print(f"seiche: measuring {text}", file=sys.stderr, flush=True),
     )
-    with all_or_none(world):
+    with raise_on_all_ranks(world):
         if world.rank == 0:
             write_machine(output, machine)
     if world.rank == 0:

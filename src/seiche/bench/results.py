@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions shared by benchmarks: rows are printed as a table, and stored as JSON with their origin."""
+"""Functions shared by benchmarks: rows are printed as a table, and stored as JSON with their provenance."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 RowT = TypeVar("RowT", bound="DataclassInstance")
 
 
-def heading(benchmark: str, device: str) -> dict[str, Any]:
-    """Return the origin of a stored result: benchmark, device, host, date and commit."""
+def provenance(benchmark: str, device: str) -> dict[str, Any]:
+    """Return the provenance of a stored result: benchmark, device, architecture of the CPU, date and commit."""
     return {
         "benchmark": benchmark,
         "device": device,
@@ -39,32 +39,32 @@ def heading(benchmark: str, device: str) -> dict[str, Any]:
 
 
 def document(benchmark: str, device: str, rows: Sequence[DataclassInstance], **extra: Any) -> dict[str, Any]:
-    """Return the document to store: heading, `extra` entries, and the rows."""
-    return {**heading(benchmark, device), **extra, "rows": [asdict(row) for row in rows]}
+    """Return the document to store: provenance, `extra` entries, and the rows."""
+    return {**provenance(benchmark, device), **extra, "rows": [asdict(row) for row in rows]}
 
 
-def store(path: Path | None, stored: Mapping[str, Any]) -> None:
+def store(path: Path | None, content: Mapping[str, Any]) -> None:
     """Write a document as JSON if `path` is not None; an existing file is replaced only by a complete one."""
     if path is not None:
         with replacing(path) as temporary:
-            temporary.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+            temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def read_rows(path: Path, row: type[RowT], name: str) -> list[RowT]:
-    """Return the rows of a stored result as objects of the type `row`.
+def read_rows(path: Path, row_type: type[RowT], description: str) -> list[RowT]:
+    """Return the rows of a stored result as objects of the type `row_type`.
 
     Raises:
-        FormatError: the file is invalid; the message contains `name`, a description of its content.
+        FormatError: the file is invalid; the message contains `description`, a description of its content.
     """
     try:
-        return [row(**entry) for entry in json.loads(path.read_text())["rows"]]
+        return [row_type(**entry) for entry in json.loads(path.read_text())["rows"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(path, "rows", f"not {name}: {error}") from None
+        raise FormatError(path, "rows", f"not {description}: {error}") from None
 
 
-def sizes_of(ranks: int) -> list[int]:
-    """Return 1, 2, 4 ... and `ranks`."""
-    return sorted({*(1 << k for k in range(ranks.bit_length()) if 1 << k <= ranks), ranks})
+def rank_counts(maximum: int) -> list[int]:
+    """Return 1, 2, 4 ... and `maximum`."""
+    return sorted({*(1 << k for k in range(maximum.bit_length()) if 1 << k <= maximum), maximum})
 
 
 def show(
@@ -85,15 +85,15 @@ def show(
 
 def show_lines(
     title: str,
-    names: Sequence[str],
+    headings: Sequence[str],
     lines: Sequence[Sequence[str]],
     *,
     text_columns: Sequence[int] = (),
     width: int = 120,
 ) -> None:
-    """Print lines of cells below their `names` as a table; the columns `text_columns` are aligned left."""
+    """Print rows of text below the column `headings`; the columns `text_columns` are aligned left."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for index, name in enumerate(names):
+    for index, name in enumerate(headings):
         table.add_column(name, justify="left" if index in text_columns else "right")
     for line in lines:
         table.add_row(*line)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from seiche.bench import results
-from seiche.bench.results import sizes_of
+from seiche.bench.results import rank_counts
 from seiche.bench.ultrasound import Physics, problem_of, stage_milliseconds, step_seconds
 from seiche.domain.world import World
 from seiche.ultrasound.plan import Decomposition
@@ -143,7 +143,7 @@ def main(
             del solver
             gc.collect()
         milliseconds = world.bcast(milliseconds)
-        for ranks in sizes_of(world.size)[1:] or [1]:
+        for ranks in rank_counts(world.size)[1:] or [1]:
             subset = world.first(ranks)
             for overlap in overlaps if scheme == "exact" else [0]:
                 if subset is None:

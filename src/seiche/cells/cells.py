@@ -268,7 +268,7 @@ class Cells:
             ring_first=self._upload(ring_first.astype(np.int32)),
             ring=self._upload(np.concatenate(elements.rings).astype(np.uint16)),
             ring_area=self._upload((0.5 / _ring_triangle_areas(rest)).astype(real)),
-            share=self._upload(rest.vertex_shares.astype(real)),
+            share=self._upload(rest.relative_inverse_areas.astype(real)),
             faces=self._upload(np.ascontiguousarray(elements.faces.T).astype(np.uint16)),
             area=model.area,
             volume=model.volume,
@@ -351,7 +351,7 @@ def slip_mobility(rest: RestState, mobility: float) -> float:
 
     It is zero for membranes without bending stiffness, which under compression would buckle at the shortest wavelength.
     """
-    return mobility / (12 * rest.edge) if rest.cell.model.bending > 0 else 0.0
+    return mobility / (12 * rest.mean_edge_length) if rest.cell.model.bending > 0 else 0.0
 
 
 def _ring_triangle_areas(rest: RestState) -> Floats:

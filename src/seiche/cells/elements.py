@@ -104,7 +104,7 @@ class Elements:
         return derived
 
     @cached_property
-    def shares(self) -> Floats:
+    def weights(self) -> Floats:
         """Return the integration weight of each point, divided by the area of the parallelogram of the derivatives."""
         return 0.5 * (QUADRATURE[self.cell.model.points][1] if self.loop else np.ones(1))
 

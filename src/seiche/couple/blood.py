@@ -72,15 +72,15 @@ class Blood:
         self.options: dict[str, Any] = {**coupling, "slip": slip}
         #: Permanent identifiers of the cells of each type, for messages; by default their indices are used.
         self.ids: Sequence[npt.NDArray[np.int64]] | None = None
-        self._total = [block.cells for block in cells.blocks]
+        self._cell_counts = [block.cells for block in cells.blocks]
         self.boundary: ImmersedBoundary | SharedBoundary
-        former = before.boundary if before is not None else None
+        previous_boundary = before.boundary if before is not None else None
         if solver.world.size > 1:
             check_coupling(solver, cells, delta, scheme)
-            coupling["before"] = former if isinstance(former, SharedBoundary) else None
+            coupling["before"] = previous_boundary if isinstance(previous_boundary, SharedBoundary) else None
             self.boundary = SharedBoundary(solver, cells, contact, **coupling)
         else:
-            coupling["before"] = former if isinstance(former, ImmersedBoundary) else None
+            coupling["before"] = previous_boundary if isinstance(previous_boundary, ImmersedBoundary) else None
             force_stages = () if contact is None else (contact.stage(),)
             self.boundary = ImmersedBoundary(
                 solver, cells, force_stages=force_stages, surfaces=surfaces_of(cells), **coupling
@@ -92,8 +92,8 @@ class Blood:
         """Advance flow and cells by `steps` steps.
 
         Raises:
-            UnstableError: a cell is torn, inverted, outside the fluid, or too fast for its ranks; or a population is
-                not finite.
+            UnstableError: a cell is torn, inverted, outside the fluid, or has moved farther in one interval than the
+                halo allows; or a population is not finite.
         """
         self.solver.start(steps)
         self.solver.finish()
@@ -104,7 +104,7 @@ class Blood:
         """Check that no cell is torn, inverted, outside the fluid or missing on a rank that needs it (collective).
 
         Raises:
-            UnstableError: there is such a cell; the message contains its number and type, or a velocity.
+            UnstableError: a cell violates this condition; the message contains its number and type, or a velocity.
         """
         problems = self.solver.world.allgather(self._problem())
         first = next((problem for problem in problems if problem is not None), None)
@@ -135,18 +135,18 @@ class Blood:
         return None if problem is None else f"{self._label(problem[0])} {problem[1]}"
 
     def _label(self, cell: int) -> str:
-        """Return the name and type of a cell on this rank, for messages."""
-        kind = max(k for k, block in enumerate(self.cells.blocks) if block.first_cell <= cell)
-        block = self.cells.blocks[kind]
+        """Return the number and type of a cell on this rank, for messages."""
+        type_index = max(k for k, block in enumerate(self.cells.blocks) if block.first_cell <= cell)
+        block = self.cells.blocks[type_index]
         number = cell - block.first_cell if self._sharing is None else self._sharing.number(cell)
-        cell_id = number if self.ids is None else int(self.ids[kind][number])
+        cell_id = number if self.ids is None else int(self.ids[type_index][number])
         return f"cell {cell_id} of type {block.rest.cell.name!r}"
 
     def hematocrit(self) -> float:
         """Return the volume enclosed by the meshes of the cells, divided by that of the sites."""
-        return float(self.measures()[:, 1].sum()) / len(self.solver.sites)
+        return float(self.areas_and_volumes()[:, 1].sum()) / len(self.solver.sites)
 
-    def measures(self) -> npt.NDArray[np.float64]:
+    def areas_and_volumes(self) -> npt.NDArray[np.float64]:
         """Return the area and volume of all cells of all ranks, (cells, 2)."""
         if self._sharing is not None:
             return self._sharing.gathered(self.cells.measures)
@@ -157,49 +157,52 @@ class Blood:
         return self._gathered(self.cells.positions, kind)
 
     def velocities(self, kind: int = 0) -> npt.NDArray[Any]:
-        """Return the velocities (cells, n, 3) of these vertices in the last step."""
+        """Return the velocities (cells, n, 3) of the vertices of all cells of a type in the last step."""
         return self._gathered(self.boundary.velocity, kind)
 
     def relaxed(self, kind: int = 0) -> npt.NDArray[np.float64] | None:
         """Return the memory of surface viscosity (cells, elements, 3) of type number `kind`; None without viscosity.
 
-        It is the metric (vv, vw, ww) in which the spring of an element is free of stress (theory/cells, eq. 17).
+        The memory is the metric (vv, vw, ww) in which the spring of an element is free of stress (theory/cells, eq.
+        17).
         """
-        if not (planes := self._planes_of(kind)):
+        if not (memory_arrays := self._memory_arrays_of(kind)):
             return None
-        return self._by_element(np.stack([self._gathered(plane, kind) for plane in planes], axis=1), kind)
+        return self._by_element(np.stack([self._gathered(plane, kind) for plane in memory_arrays], axis=1), kind)
 
-    def _planes_of(self, kind: int) -> list[Array]:
+    def _memory_arrays_of(self, kind: int) -> list[Array]:
         """Return the arrays (3, stride) of the memory of surface viscosity that cells of a type use."""
         return self.cells.planes[: memory_planes(self.cells.blocks[kind].rest.cell)]
 
-    def _by_element(self, planes: npt.NDArray[np.float64], kind: int) -> npt.NDArray[np.float64]:
-        """Convert the memory by vertices (cells, planes, vertices, 3) to that by elements (cells, elements, 3)."""
-        return np.ascontiguousarray(planes.reshape(len(planes), -1, 3)[:, : self.cells.blocks[kind].elements])
+    def _by_element(self, memory_arrays: npt.NDArray[np.float64], kind: int) -> npt.NDArray[np.float64]:
+        """Convert memory from vertex storage (cells, arrays, vertices, 3) to element storage (cells, elements, 3)."""
+        return np.ascontiguousarray(
+            memory_arrays.reshape(len(memory_arrays), -1, 3)[:, : self.cells.blocks[kind].elements]
+        )
 
-    def _by_vertex(self, relaxed: Sequence[npt.NDArray[np.float64] | None]) -> npt.NDArray[np.float64] | None:
-        """Convert the memory of all types to an array (planes, 3, n); None if that of a viscous type is missing."""
+    def _by_vertex(self, memory: Sequence[npt.NDArray[np.float64] | None]) -> npt.NDArray[np.float64] | None:
+        """Convert memory of all types to vertex storage (arrays, 3, n); None if it is missing for a viscous type."""
         blocks = self.cells.blocks
-        planes = max(memory_planes(block.rest.cell) for block in blocks)
-        if not planes:
+        array_count = max(memory_planes(block.rest.cell) for block in blocks)
+        if not array_count:
             return None
-        by_kind = []
-        for block, total, values in zip(blocks, self._total, relaxed, strict=True):
-            padded = np.zeros((total, planes * block.vertices, 3))
+        arrays_per_type = []
+        for block, total, values in zip(blocks, self._cell_counts, memory, strict=True):
+            padded = np.zeros((total, array_count * block.vertices, 3))
             if memory_planes(block.rest.cell):
                 if values is None:
                     return None
                 padded[:, : block.elements] = values
-            by_plane = padded.reshape(total, planes, block.vertices, 3).transpose(1, 3, 0, 2)
-            by_kind.append(by_plane.reshape(planes, 3, total * block.vertices))
-        return np.concatenate(by_kind, axis=2)
+            values_per_array = padded.reshape(total, array_count, block.vertices, 3).transpose(1, 3, 0, 2)
+            arrays_per_type.append(values_per_array.reshape(array_count, 3, total * block.vertices))
+        return np.concatenate(arrays_per_type, axis=2)
 
     def edges(self) -> dict[str, float]:
         """Return the mean edge length of each type of cell, undeformed, in sites.
 
         The fluid leaks through membranes whose edges are much longer than 1.5 sites, or 2 sites with a support of 4.
         """
-        return {block.rest.cell.name: block.rest.edge for block in self.cells.blocks}
+        return {block.rest.cell.name: block.rest.mean_edge_length for block in self.cells.blocks}
 
     def owned_vertices(self) -> npt.NDArray[np.float64]:
         """Return the vertices (n, 3) of the cells that this rank owns."""
@@ -213,10 +216,10 @@ class Blood:
         blocks = self.cells.blocks
         return [(np.arange(block.cells), np.arange(block.slice.start, block.slice.stop)) for block in blocks]
 
-    def _rows(self, host: npt.NDArray[Any], kind: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    def _rows(self, host_array: npt.NDArray[Any], kind: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         """Return the numbers of the owned cells of a type, and their values (cells, n, 3) from an array (3, ...)."""
         cell_indices, columns = self._owned_columns()[kind]
-        rows = np.ascontiguousarray(host[:, columns].T)
+        rows = np.ascontiguousarray(host_array[:, columns].T)
         return cell_indices, rows.reshape(len(cell_indices), self.cells.blocks[kind].vertices, 3)
 
     def _gathered(self, array: Array, kind: int) -> npt.NDArray[Any]:
@@ -233,20 +236,20 @@ class Blood:
         that it owns.
         """
         download, rows = self.solver.backend.download, {}
-        hosts = {"place": download(self.cells.positions), "velocity": download(self.boundary.velocity)}
+        host_arrays = {"place": download(self.cells.positions), "velocity": download(self.boundary.velocity)}
         for kind, (cell_indices, _) in enumerate(self._owned_columns()):
-            arrays = {name: self._rows(host, kind)[1] for name, host in hosts.items()}
-            if planes := self._planes_of(kind):
-                by_vertex = np.stack([self._rows(download(plane), kind)[1] for plane in planes], axis=1)
+            arrays = {name: self._rows(host_array, kind)[1] for name, host_array in host_arrays.items()}
+            if memory_arrays := self._memory_arrays_of(kind):
+                by_vertex = np.stack([self._rows(download(plane), kind)[1] for plane in memory_arrays], axis=1)
                 arrays["relaxed"] = self._by_element(by_vertex, kind)
-            rows[f"{CELLS}{kind}"] = RowSet(cell_indices, self._total[kind], arrays)
+            rows[f"{CELLS}{kind}"] = RowSet(cell_indices, self._cell_counts[kind], arrays)
         return State(self.solver.step, rows)
 
     @property
     def keys(self) -> dict[str, npt.NDArray[np.int64]]:
         """Return the keys of the rows that this rank passes to `set_state`; together, the ranks pass all rows."""
         world = self.solver.world
-        return {f"{CELLS}{k}": np.arange(world.rank, count, world.size) for k, count in enumerate(self._total)}
+        return {f"{CELLS}{k}": np.arange(world.rank, count, world.size) for k, count in enumerate(self._cell_counts)}
 
     def set_state(self, state: State) -> None:
         """Set the state of the cells, after that of the flow; each row is passed by one of the ranks.
@@ -255,7 +258,7 @@ class Blood:
             CaseError: an array is missing or has another shape, or a cell is missing.
         """
         values: dict[str, list[Any]] = {"place": [], "velocity": [], "relaxed": []}
-        for kind, (block, total) in enumerate(zip(self.cells.blocks, self._total, strict=True)):
+        for kind, (block, total) in enumerate(zip(self.cells.blocks, self._cell_counts, strict=True)):
             row_set = f"{CELLS}{kind}"
             rows = state.rows.get(row_set)
             shapes, count = (
@@ -268,14 +271,15 @@ class Blood:
             assert rows is not None
             own_rows = (rows.keys, *(rows.arrays[name][:] for name in shapes))
             cell_indices, *arrays = (
-                np.concatenate(of_ranks) for of_ranks in zip(*self.solver.world.allgather(own_rows), strict=True)
+                np.concatenate(rows_per_rank)
+                for rows_per_rank in zip(*self.solver.world.allgather(own_rows), strict=True)
             )
             order = np.argsort(cell_indices)
             if not np.array_equal(cell_indices[order], np.arange(total)):
                 raise CaseError(f"state: {row_set} has {len(cell_indices)} rows; expected each of {total} cells once")
             by_name = dict(zip(shapes, arrays, strict=True))
-            for name, by_type in values.items():
-                by_type.append(by_name[name][order] if name in by_name else None)
+            for name, arrays_per_type in values.items():
+                arrays_per_type.append(by_name[name][order] if name in by_name else None)
         self.move(values["place"], values["velocity"], values["relaxed"])
 
     def move(
@@ -287,12 +291,12 @@ class Blood:
         """Set `vertices` and `velocities` of all cells, (cells, n, 3) for each type, the same on every rank.
 
         `relaxed` (cells, elements, 3) is the memory of surface viscosity, None for types without surface viscosity. By
-        default, or if the memory of a viscous type is missing, it is that of cells at rest.
+        default, or if it is missing for a viscous type, the memory of cells at rest is used.
 
         Raises:
             CaseError: an array has another shape.
         """
-        shapes = [(total, block.vertices, 3) for block, total in zip(self.cells.blocks, self._total, strict=True)]
+        shapes = [(total, block.vertices, 3) for block, total in zip(self.cells.blocks, self._cell_counts, strict=True)]
         for arrays in (vertices, velocities):
             if (actual := [array.shape for array in arrays]) != shapes:
                 raise CaseError(f"cells: expected arrays of shapes {shapes}, found {actual}")

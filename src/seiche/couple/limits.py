@@ -218,7 +218,7 @@ class _Stiffness:
         counts = np.array([len(ring) for ring in rings])
         offsets, neighbours = np.concatenate([[0], np.cumsum(counts)]), np.concatenate(rings)
         adjacency = csr_array((np.ones(len(neighbours)), neighbours, offsets), (len(rings), len(rings)))
-        share = diags_array(self._state.vertex_shares)
+        share = diags_array(self._state.relative_inverse_areas)
         return slip_mobility(self._state, mobility) * (share @ (diags_array(counts.astype(float)) - adjacency) @ share)
 
 

@@ -166,11 +166,11 @@ class Depths:
         self._rows, self._interior = rows[order], int(np.count_nonzero(~edge))
         #: Layout items of the sites and the number of those that need no data from other ranks.
         self.observed_sites = (item[order], self._interior)
-        layout.reserve(Use.LEAVING, self._rows, np.zeros(len(rows), np.int64))
+        layout.reserve(Use.OUTGOING, self._rows, np.zeros(len(rows), np.int64))
         self._has_neighbour = {q: self._region.neighbour(q, self._rows) >= 0 for q in range(1, lattice.Q)}
         for q, has_neighbour in self._has_neighbour.items():
             fluid = self._rows[has_neighbour]
-            layout.reserve(Use.ARRIVING, fluid, np.full(len(fluid), lattice.opposite[q]))
+            layout.reserve(Use.INCOMING, fluid, np.full(len(fluid), lattice.opposite[q]))
 
     def outgoing(self, phase: int, *, walls_return: bool) -> Action | None:
         """Return the call that samples outgoing populations that are overwritten before `incoming`, or None.
@@ -198,9 +198,9 @@ class Depths:
         layout, lattice = self._layout, self._layout.velocity_set
         columns = [np.zeros(len(self._rows), np.uint32)]
         for q in range(1, lattice.Q):
-            slots = layout.leaving_slots(phase, q, self._rows)  # at a wall, the returning population
+            slots = layout.outgoing_slots(phase, q, self._rows)  # at a wall, the returning population
             fluid = self._has_neighbour[q]
-            slots[fluid] = layout.arriving_slots(phase, int(lattice.opposite[q]), self._rows[fluid])
+            slots[fluid] = layout.incoming_slots(phase, int(lattice.opposite[q]), self._rows[fluid])
             columns.append(slots)
         sampled = np.zeros(len(self._rows), np.uint8)
         sampled[self._overwritten(walls_return)] = 1
@@ -220,7 +220,7 @@ class Depths:
         return np.flatnonzero(overwritten).astype(np.uint32)
 
     def _outgoing_slots(self, phase: int, rows: Rows) -> npt.NDArray[np.uint32]:
-        return np.stack([self._layout.leaving_slots(phase, q, rows) for q in range(self._layout.velocity_set.Q)])
+        return np.stack([self._layout.outgoing_slots(phase, q, rows) for q in range(self._layout.velocity_set.Q)])
 
     def _upload(self, array: npt.NDArray[Any]) -> Array:
         self._arrays.append(self._backend.upload(array))

@@ -30,14 +30,14 @@ class Use(Enum):
     """How a boundary accesses a population, for layouts that do not store all populations.
 
     IOLET: an iolet writes it after the sweep. RETURNED: a wall replaces it before the sweep. LATE: a wall replaces it
-    after the sweep. LEAVING: its outgoing value is read. ARRIVING: its incoming value is read.
+    after the sweep. OUTGOING: its outgoing value is read. INCOMING: its incoming value is read.
     """
 
     IOLET = auto()
     RETURNED = auto()
     LATE = auto()
-    LEAVING = auto()
-    ARRIVING = auto()
+    OUTGOING = auto()
+    INCOMING = auto()
 
 
 #: Scale of stored half-precision numbers: value = half/HALF_SCALE (see `f16` in kernels/storage.hpp).
@@ -113,11 +113,11 @@ class Layout(ABC):
         """Return the direction of the halo exchange before a step of this phase."""
 
     @abstractmethod
-    def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
+    def outgoing_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
         """Return the slots of the populations that leave `rows` (m,), or all, along q before a step of this phase."""
 
     @abstractmethod
-    def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    def incoming_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Return the slots (m,) of the populations that arrive along q at `rows` (m,).
 
         Their upwind sites must be fluid.
@@ -154,13 +154,13 @@ class Layout(ABC):
         """Return the size of the populations in bytes."""
         return sum(int(array.nbytes) for array in self.arrays)
 
-    def leaving_distance(self, phase: int, q: int) -> int | None:
-        """Return the offset of `leaving_slots` for q from those for the rest population; None if it is not uniform."""
+    def outgoing_distance(self, phase: int, q: int) -> int | None:
+        """Return the offset of `outgoing_slots` for q from those for the rest population; None if it is not uniform."""
         return None
 
     def state(self, phase: int) -> dict[str, OutgoingPopulations | npt.NDArray[np.float64]]:
         """Return the arrays that a checkpoint stores before a step of this phase: `populations` (n_owned, Q)."""
-        return {"populations": self.leaving(phase)}
+        return {"populations": self.outgoing(phase)}
 
     def set_state(self, state: dict[str, npt.NDArray[Any]]) -> None:
         """Restore the result of `state()` of any layout; the next step must be of phase 0."""
@@ -179,14 +179,14 @@ class Layout(ABC):
         for q, value in enumerate(populations):
             self.set_leaving(q, np.full(len(self.item), value))
 
-    def leaving(self, phase: int) -> OutgoingPopulations | npt.NDArray[np.float64]:
+    def outgoing(self, phase: int) -> OutgoingPopulations | npt.NDArray[np.float64]:
         """Return a copy of the state (n_owned, Q) before a step of this phase."""
         buffer = self.backend.zeros(len(self.item), self.store)
-        rest = self.backend.upload(self.leaving_slots(phase, 0))
+        rest = self.backend.upload(self.outgoing_slots(phase, 0))
         columns = []
         for q in range(self.velocity_set.Q):
-            distance = self.leaving_distance(phase, q)
-            slots = rest if distance is not None else self.backend.upload(self.leaving_slots(phase, q))
+            distance = self.outgoing_distance(phase, q)
+            slots = rest if distance is not None else self.backend.upload(self.outgoing_slots(phase, q))
             self._move("Pack", phase, slots, buffer, distance or 0)
             columns.append(self.backend.download(buffer))
         return OutgoingPopulations(columns)
@@ -195,7 +195,7 @@ class Layout(ABC):
         """Overwrite the populations (n_owned,) that leave along q; the next step must be of phase 0."""
         if self.store == "float16":
             values = values * HALF_SCALE
-        slots = self.backend.upload(self.leaving_slots(0, q))
+        slots = self.backend.upload(self.outgoing_slots(0, q))
         self._move("Unpack", 0, slots, self.backend.upload(np.ascontiguousarray(values, self.store)))
 
     def _move(

@@ -111,7 +111,7 @@ class ListLayout(Layout):
         """Return "gather", but "scatter" before the even step of AA, when copies are sent back to their owners."""
         return "scatter" if self.in_place and phase == 1 else "gather"
 
-    def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
+    def outgoing_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
         """Return the slots; in place, those of the opposite directions (phase 0) or those written by the odd step."""
         item = self.item if rows is None else self.item[rows]
         if not self.in_place:
@@ -121,7 +121,7 @@ class ListLayout(Layout):
         assert self._adjacency_host is not None
         return np.ascontiguousarray(self._adjacency_host[self.velocity_set.opposite[q] - 1, item])
 
-    def leaving_distance(self, phase: int, q: int) -> int | None:
+    def outgoing_distance(self, phase: int, q: int) -> int | None:
         """Return the distance between two columns.
 
         None after the odd step of AA, which writes to the slots of neighbours.
@@ -130,7 +130,7 @@ class ListLayout(Layout):
             return q * self.stride
         return int(self.velocity_set.opposite[q]) * self.stride if phase == 0 else None
 
-    def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    def incoming_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Return the slots in the adjacency table; before an even step of AA, those of the site itself."""
         if q == 0 or (self.in_place and phase == 1):
             return self._slot(q, self.item[rows]).astype(np.uint32)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 #: Default pressure rule: accurate and stable at common relaxation times.
-DEFAULT_SCHEME = "plane"
+DEFAULT_PRESSURE_RULE = "plane"
 
 #: Position of the wall along its links: at half of each link, or at the wall fraction of the link.
 WallKind = Literal["bounce-back", "bouzidi"]
@@ -178,7 +178,7 @@ class PressureIolet:
     phase: float = 0.0
     ramp: float = 0.0
     ramp_from: float = 1.0
-    scheme: str = DEFAULT_SCHEME
+    scheme: str = DEFAULT_PRESSURE_RULE
     table: TimeTable | None = None
 
 
@@ -218,7 +218,7 @@ class WindkesselIolet:
     distal_density: float = 1.0
     initial_density: float = 1.0
     ramp: float = 0.0
-    scheme: str = DEFAULT_SCHEME
+    scheme: str = DEFAULT_PRESSURE_RULE
 
 
 #: A function of wall points (p, 3), in spacings from the coordinate origin of the geometry, that returns flags (p,) of

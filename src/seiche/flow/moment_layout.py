@@ -167,13 +167,13 @@ class MomentLayout(TileLayout):
         """Return the side table."""
         return self._link_tables()["link_values"]
 
-    def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
+    def outgoing_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
         """Return the slots in the side table; `NO_SLOT` for sites without a row."""
-        return self._links.leaving_slots(q, np.arange(len(self.item)) if rows is None else rows)
+        return self._links.outgoing_slots(q, np.arange(len(self.item)) if rows is None else rows)
 
-    def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    def incoming_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Return the slots of reserved populations in the side table."""
-        return self._links.arriving_slots(q, rows)
+        return self._links.incoming_slots(q, rows)
 
     def rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
         """Return the call that fills the side table; None if there is nothing to fill."""
@@ -185,13 +185,13 @@ class MomentLayout(TileLayout):
         links, zeros = self._links, np.zeros(len(self._links.sites), np.uint32)
         edge = self.item[links.sites] >= self.interior
         if part == "interior":
-            leaving, arriving = links.rebuilt, np.where(edge, zeros, links.arriving)
+            outgoing, incoming = links.rebuilt, np.where(edge, zeros, links.incoming)
         elif part == "edge":
-            leaving, arriving = zeros, np.where(edge, links.arriving, zeros)
+            outgoing, incoming = zeros, np.where(edge, links.incoming, zeros)
         else:
             # All outgoing populations are rebuilt: the iolet values have already been read and are replaced afterwards.
-            leaving, arriving = np.where(links.late != 0, np.uint32((1 << self.velocity_set.Q) - 1), zeros), zeros
-        rows = np.flatnonzero(leaving | arriving)
+            outgoing, incoming = np.where(links.late != 0, np.uint32((1 << self.velocity_set.Q) - 1), zeros), zeros
+        rows = np.flatnonzero(outgoing | incoming)
         if not len(rows):
             return None
         rows = rows[np.argsort(self.item[links.sites[rows]], kind="stable")]
@@ -200,9 +200,9 @@ class MomentLayout(TileLayout):
         kernel = self.backend.load(spec)
         arrays = {
             "sites": upload(self.item[links.sites[rows]]),
-            "leaving": upload(leaving[rows]),
+            "leaving": upload(outgoing[rows]),
             "first_leaving": upload(links.first_outgoing[rows]),
-            "arriving": upload(arriving[rows]),
+            "arriving": upload(incoming[rows]),
             "first_arriving": upload(links.first_incoming[rows]),
         }
         self._arrays.append(arrays)
@@ -255,9 +255,9 @@ class MomentLayout(TileLayout):
                 moments[:, k] = halves.view(np.float32)[:, 0]
             else:
                 moments[:, k] = self._stored(phase, CONSERVED + k).astype(np.float64) / HALF_SCALE
-        return {"populations": self.leaving(phase), "moments": moments}
+        return {"populations": self.outgoing(phase), "moments": moments}
 
-    def leaving(self, phase: int) -> Floats:
+    def outgoing(self, phase: int) -> Floats:
         """Return the outgoing populations (n_owned, Q) before a step of this phase."""
         Q, count, backend = self.velocity_set.Q, len(self.item), self.backend
         name, lattice = self.kernel_name(phase), self.velocity_set.name

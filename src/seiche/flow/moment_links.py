@@ -59,14 +59,14 @@ class MomentLinks:
         return self._masks[Use.LATE]
 
     @property
-    def arriving(self) -> Masks:
+    def incoming(self) -> Masks:
         """Return the directions whose incoming populations are read."""
-        return self._masks[Use.ARRIVING]
+        return self._masks[Use.INCOMING]
 
     @property
     def rebuilt(self) -> Masks:
         """Return the directions whose outgoing populations are rebuilt before a step."""
-        needed = (self._masks[Use.RETURNED] | self._masks[Use.LEAVING] | self.arriving) != 0
+        needed = (self._masks[Use.RETURNED] | self._masks[Use.OUTGOING] | self.incoming) != 0
         return np.where(needed, ~self.state, np.uint32(0)) & np.uint32((1 << self._Q) - 1)
 
     @property
@@ -77,25 +77,25 @@ class MomentLinks:
     @property
     def first_incoming(self) -> Masks:
         """Return the slot (m,) of the first incoming population of each site."""
-        counts = _count(self.arriving)
+        counts = _count(self.incoming)
         return (len(self.sites) * self._Q + np.cumsum(counts) - counts).astype(np.uint32)
 
     @property
     def slots(self) -> int:
         """Return the number of slots."""
-        return len(self.sites) * self._Q + int(_count(self.arriving).sum())
+        return len(self.sites) * self._Q + int(_count(self.incoming).sum())
 
-    def leaving_slots(self, q: int, rows: Rows) -> Masks:
+    def outgoing_slots(self, q: int, rows: Rows) -> Masks:
         """Return the slots (m,) of the populations that leave `rows` (m,) along q; NO_SLOT for sites without a row."""
         if not len(self.sites):
             return np.full(len(rows), NO_SLOT)
         position = np.minimum(np.searchsorted(self.sites, rows), len(self.sites) - 1)
         return np.where(self.sites[position] == rows, self.first_outgoing[position] + np.uint32(q), NO_SLOT)
 
-    def arriving_slots(self, q: int, rows: Rows) -> Masks:
+    def incoming_slots(self, q: int, rows: Rows) -> Masks:
         """Return the slots (n,) of the populations that arrive along q at `rows` (n,); they must have been reserved."""
         position = np.searchsorted(self.sites, rows)
-        preceding = _count(self.arriving[position] & np.uint32((1 << q) - 1))
+        preceding = _count(self.incoming[position] & np.uint32((1 << q) - 1))
         return self.first_incoming[position] + preceding.astype(np.uint32)
 
 

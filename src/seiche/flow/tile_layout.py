@@ -195,15 +195,15 @@ class TileLayout(Layout):
         """Return "gather": in every phase, sites read the populations of their neighbours."""
         return "gather"
 
-    def leaving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
+    def outgoing_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint32]:
         """Return the slots of the sites themselves."""
         return self._slot(q, self.item if rows is None else self.item[rows]).astype(np.uint32)
 
-    def leaving_distance(self, phase: int, q: int) -> int | None:
+    def outgoing_distance(self, phase: int, q: int) -> int | None:
         """Return the distance between the rest population and population q in a tile."""
         return q * self.volume
 
-    def arriving_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    def incoming_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Return the slots of the upwind sites, which are in the same tile or in a neighbour tile."""
         position = self._coords[rows] % self.edge - self.velocity_set.vectors[q]
         neighbour = 13 + position // self.edge @ np.array([1, 3, 9])

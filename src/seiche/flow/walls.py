@@ -153,7 +153,7 @@ class WallStages:
         self._layout.reserve(Use.RETURNED, sites, np.zeros(len(sites), np.int64))
         for links in (resting, moving):
             self._layout.reserve(Use.RETURNED, links.row, links.q)
-            self._layout.reserve(Use.ARRIVING, links.row[links.arrives], links.q[links.arrives])
+            self._layout.reserve(Use.INCOMING, links.row[links.arrives], links.q[links.arrives])
         self._layout.reserve(Use.LATE, rim.row, rim.q)
 
     def _wall_members(
@@ -165,11 +165,11 @@ class WallStages:
         for q in np.unique(links.q):
             selected = links.q == q
             rows = links.row[selected]
-            outgoing_slots[selected] = layout.leaving_slots(phase, int(q), rows)
-            outgoing = layout.leaving_slots(phase, int(opposite[q]), rows)
+            outgoing_slots[selected] = layout.outgoing_slots(phase, int(q), rows)
+            outgoing = layout.outgoing_slots(phase, int(opposite[q]), rows)
             second_slots[selected] = np.where(links.halfway[selected], outgoing_slots[selected], outgoing)
             incoming = selected & links.arrives
-            second_slots[incoming] = layout.arriving_slots(phase, int(q), links.row[incoming])
+            second_slots[incoming] = layout.incoming_slots(phase, int(q), links.row[incoming])
         source, count = layout.boundary(phase), len(outgoing_slots)
         slots, buffer = self._backend.upload(outgoing_slots), self._backend.zeros(count, self._precision[1])
         members = {
@@ -184,7 +184,7 @@ class WallStages:
     def _correction(self, rows: npt.NDArray[np.int64], phase: int) -> tuple[dict[str, Any], list[tuple[Action, ...]]]:
         """Return the members of `MassCorrection` in this phase, and the calls that save and restore its values."""
         assert self.mass is not None
-        slots = self._backend.upload(self._layout.leaving_slots(phase, 0, rows))
+        slots = self._backend.upload(self._layout.outgoing_slots(phase, 0, rows))
         buffer = self._backend.zeros(len(rows), self._precision[1])
         members = {"f": self._layout.boundary(phase), "rest": slots, "amount": self.mass.amount}
         self._arrays += [members, buffer]
@@ -202,7 +202,7 @@ class WallStages:
     def _density(self, sites: npt.NDArray[np.int64], excess: Array, phase: int) -> Action:
         """Return the call that computes the density of the sites with moving walls."""
         lattice = self._layout.velocity_set
-        slots = np.stack([self._layout.leaving_slots(phase, q, sites) for q in range(lattice.Q)])
+        slots = np.stack([self._layout.outgoing_slots(phase, q, sites) for q in range(lattice.Q)])
         kernel = self._backend.load(registry.leaving_density(*self._precision, velocity_set=lattice.name))
         members = {"slots": self._backend.upload(slots), "excess": excess, "stride": len(sites)}
         self._arrays.append(members)

@@ -17,7 +17,7 @@ from threading import Condition, Thread
 from typing import Any
 
 from seiche.domain.world import World
-from seiche.io.parallel import all_or_none
+from seiche.io.parallel import raise_on_all_ranks
 
 
 class Job(ABC):
@@ -63,10 +63,10 @@ def write_now(job: Job, world: World) -> None:
     complete = False
     try:
         stored: Any = None
-        with all_or_none(world):
+        with raise_on_all_ranks(world):
             stored = job.store()
         gathered = world.gather(stored)
-        with all_or_none(world):
+        with raise_on_all_ranks(world):
             if gathered is not None:
                 job.commit(gathered)
         complete = True
@@ -128,7 +128,7 @@ class BackgroundWriter:
             return
         with self._changed:
             error, stored, committed = self._error, self._stored, self._committed
-        with all_or_none(self._world):
+        with raise_on_all_ranks(self._world):
             if error is not None:
                 raise error
         progress = self._world.allgather((stored, committed))

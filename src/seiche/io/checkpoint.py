@@ -36,17 +36,17 @@ from seiche.io.checkpoint_format import (
     PREAMBLE,
     VERSION,
     ArrayLayout,
-    CheckpointHeader,
+    CheckpointMetadata,
     RowSetLayout,
     assign_offsets,
     check_array,
     footer_of,
-    read_header,
+    read_metadata,
 )
 from seiche.io.checkpoint_rows import ALL as ALL
 from seiche.io.checkpoint_rows import Keys, read_numbers, read_rows
 from seiche.io.files import part_path, publish
-from seiche.io.parallel import ParallelFile, all_or_none
+from seiche.io.parallel import ParallelFile, raise_on_all_ranks
 from seiche.io.state import Attribute, Rows, RowSet, State
 
 
@@ -82,13 +82,13 @@ def create_checkpoint_job(
     Arguments and errors are those of `write_checkpoint`. The job's thread evaluates the arrays of `state`. At the end
     `on_finish` is called; its argument states whether the checkpoint is complete. Only one job per path may be active.
     """
-    with all_or_none(world):
+    with raise_on_all_ranks(world):
         merged = _attributes_of(state, attributes)
         sets = [_set_layout(name, rows) for name, rows in state.rows.items()]
         replicated = [_layout(name, values, values.shape, 1) for name, values in state.replicated.items()]
         counts = [len(rows.keys) for rows in state.rows.values()]
     declared = world.allgather((counts, sets, replicated))
-    with all_or_none(world):
+    with raise_on_all_ranks(world):
         if any(entry[1:] != declared[0][1:] for entry in declared):
             raise ValueError("the arrays differ between ranks")
         for layout, rows in zip(sets, zip(*(entry[0] for entry in declared), strict=True), strict=True):
@@ -149,13 +149,13 @@ class _CheckpointJob(Job):
         self.on_finish(complete)
 
 
-def inspect_checkpoint(path: str | os.PathLike[str]) -> CheckpointHeader:
+def inspect_checkpoint(path: str | os.PathLike[str]) -> CheckpointMetadata:
     """Return the verified header of a checkpoint without reading its arrays.
 
     Raises FormatError for a file that is not a checkpoint, damaged, truncated, or of another version.
     """
     with open(path, "rb") as file:
-        return read_header(Path(path), file)
+        return read_metadata(Path(path), file)
 
 
 def read_checkpoint(path: str | os.PathLike[str], world: World, keys: Mapping[str, Keys]) -> State:
@@ -176,13 +176,13 @@ def read_checkpoint(path: str | os.PathLike[str], world: World, keys: Mapping[st
         ValueError: a row is requested twice.
     """
     source = Path(path)
-    with all_or_none(world), source.open("rb") as file:
-        header = read_header(source, file)
-        stored = header.rows
-        if header.version == 1:
+    with raise_on_all_ranks(world), source.open("rb") as file:
+        metadata = read_metadata(source, file)
+        stored = metadata.rows
+        if metadata.version == 1:
             stored = dict(zip(keys, stored.values(), strict=False))
         rows = {name: read_rows(source, file, stored[name], keys[name]) for name in keys if name in stored}
-        state = State(header.step, rows, read_numbers(source, file, header), header.attributes)
+        state = State(metadata.step, rows, read_numbers(source, file, metadata), metadata.attributes)
     return state
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The header and the array layouts of a checkpoint file; `checkpoint.py` describes the format."""
+"""The metadata and the array layouts of a checkpoint file; `checkpoint.py` describes the format."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ class RowSetLayout:
 
 
 @dataclass(frozen=True)
-class CheckpointHeader:
+class CheckpointMetadata:
     """A checkpoint without its arrays.
 
     Attributes:
         step: number of steps done.
-        attributes: single numbers and texts, by name.
+        attributes: scalars and strings, by name.
         rows: row sets by name.
         replicated: layouts of the replicated arrays, by name.
         checksums: CRC-32 of each replicated array, by name.
@@ -136,20 +136,20 @@ def check_array(layout: ArrayLayout, count: int) -> None:
         raise ValueError(f"array {layout.name!r} has {count} rows of shape {layout.shape}, which is too large")
 
 
-def read_header(path: Path, file: BinaryIO) -> CheckpointHeader:
-    """Return the verified header of the open `file`, called `path`.
+def read_metadata(path: Path, file: BinaryIO) -> CheckpointMetadata:
+    """Return the verified metadata of the open `file`; `path` is used in messages.
 
     Raises FormatError for a file that is not a checkpoint, damaged, truncated, or of another version.
     """
     size = os.fstat(file.fileno()).st_size
-    head = file.read(PREAMBLE_BYTES)
-    if head[: len(MAGIC)] != MAGIC:
+    preamble = file.read(PREAMBLE_BYTES)
+    if preamble[: len(MAGIC)] != MAGIC:
         raise FormatError(path, "byte 0", "not a Seiche checkpoint (wrong magic number)")
-    if len(head) < PREAMBLE_BYTES:
-        raise FormatError(path, "preamble", f"truncated: {len(head)} of {PREAMBLE_BYTES} bytes")
-    if struct.unpack("<I", head[-4:])[0] != zlib.crc32(head[:-4]):
+    if len(preamble) < PREAMBLE_BYTES:
+        raise FormatError(path, "preamble", f"truncated: {len(preamble)} of {PREAMBLE_BYTES} bytes")
+    if struct.unpack("<I", preamble[-4:])[0] != zlib.crc32(preamble[:-4]):
         raise FormatError(path, "preamble", "damaged (checksum does not match)")
-    _, version, checksum, offset, length = PREAMBLE.unpack(head[:-4])
+    _, version, checksum, offset, length = PREAMBLE.unpack(preamble[:-4])
     if version not in (1, VERSION):
         raise FormatError(path, "byte 8", f"version {version}; this program reads versions 1 and {VERSION}")
     if offset < PREAMBLE_BYTES:
@@ -169,7 +169,7 @@ def read_header(path: Path, file: BinaryIO) -> CheckpointHeader:
         raise FormatError(path, "footer", f"invalid: {error}") from error
 
 
-def _parse_footer(content: Any, version: int, offset: int) -> CheckpointHeader:
+def _parse_footer(content: Any, version: int, offset: int) -> CheckpointMetadata:
     if version == 1:
         content = _from_version_1(content)
     sets = [(item, _count(item["total"])) for item in content["sets"]]
@@ -189,11 +189,11 @@ def _parse_footer(content: Any, version: int, offset: int) -> CheckpointHeader:
         raise ValueError("an attribute is neither text nor number")
     checksums = {item["name"]: _count(item["checksum"]) for item in content["numbers"]}
     arrays = {layout.name: layout for layout in replicated}
-    return CheckpointHeader(_count(content["step"]), attributes, by_name, arrays, checksums, version)
+    return CheckpointMetadata(_count(content["step"]), attributes, by_name, arrays, checksums, version)
 
 
 def _from_version_1(content: Any) -> dict[str, Any]:
-    """Return the footer of a file of version 1 as one of version 2: the bytes before it are the same."""
+    """Return the footer of a file of version 1, converted to version 2; the bytes before the footer are the same."""
     keys, *arrays = content["arrays"] or [None]
     if keys != {**KEYS.description(), "name": VERSION_1_ROWS}:
         raise ValueError(f"the first array must be {VERSION_1_ROWS!r}, int64")
@@ -206,7 +206,7 @@ def _layouts(items: Any, count: int) -> tuple[ArrayLayout, ...]:
     for item in items:
         name, dtype = _text(item["name"]), item["dtype"]
         if dtype not in TYPES:
-            raise ValueError(f"array {name!r} has type {repr(dtype)}")
+            raise ValueError(f"array {name!r} has the unsupported type {repr(dtype)}")
         layouts.append(ArrayLayout(name, np.dtype(dtype), tuple(_count(extent) for extent in item["shape"])))
         check_array(layouts[-1], count)
     if len({layout.name for layout in layouts}) != len(layouts):
@@ -215,17 +215,20 @@ def _layouts(items: Any, count: int) -> tuple[ArrayLayout, ...]:
 
 
 def _chunks(table: Any, layout: RowSetLayout, max_rows: int) -> tuple[Chunk, ...]:
-    chunks, first = [], 0
+    chunks, next_row = [], 0
     for entry in table:
         begin, rows, first_key, last_key, *checksums = (_count(number) for number in entry)
-        if begin != first or not 1 <= rows <= max_rows or not first_key <= last_key < layout.total:
-            raise ValueError(f"chunk of {rows} {layout.name} at {begin} for {first_key}..{last_key}")
+        if begin != next_row or not 1 <= rows <= max_rows or not first_key <= last_key < layout.total:
+            raise ValueError(
+                f"chunk of {rows} rows at row {begin} of {layout.name!r} (keys {first_key} to {last_key}): "
+                "invalid range of rows or keys"
+            )
         if len(checksums) != 1 + len(layout.arrays):
             raise ValueError(f"chunk at row {begin} has {len(checksums)} checksums for {1 + len(layout.arrays)} arrays")
         chunks.append(Chunk(begin, rows, first_key, last_key, tuple(checksums)))
-        first += rows
-    if first != layout.total:
-        raise ValueError(f"chunks of {first} rows for {layout.total} {layout.name}")
+        next_row += rows
+    if next_row != layout.total:
+        raise ValueError(f"the chunks of {layout.name!r} contain {next_row} rows; expected {layout.total}")
     return tuple(chunks)
 
 

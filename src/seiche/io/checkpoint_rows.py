@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import FormatError
-from seiche.io.checkpoint_format import CheckpointHeader, Chunk, RowSetLayout
+from seiche.io.checkpoint_format import CheckpointMetadata, Chunk, RowSetLayout
 from seiche.io.state import RowSet
 
 
@@ -28,12 +28,12 @@ _DAMAGED = "damaged (checksum does not match)"
 Keys = npt.NDArray[np.int64] | RowSelection
 
 
-def read_numbers(path: Path, file: BufferedReader, header: CheckpointHeader) -> dict[str, npt.NDArray[Any]]:
+def read_numbers(path: Path, file: BufferedReader, metadata: CheckpointMetadata) -> dict[str, npt.NDArray[Any]]:
     """Return the replicated arrays; FormatError for a damaged one."""
     arrays = {}
-    for name, layout in header.replicated.items():
+    for name, layout in metadata.replicated.items():
         arrays[name] = np.empty(layout.shape, layout.dtype)
-        if not _read_into(arrays[name], file, layout.offset, header.checksums[name]):
+        if not _read_into(arrays[name], file, layout.offset, metadata.checksums[name]):
             raise FormatError(path, f"array {name!r}", _DAMAGED)
     return {name: _native(array) for name, array in arrays.items()}
 
@@ -52,7 +52,7 @@ def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys
         order = np.argsort(keys, kind="stable")
         requested = keys[order]
         _check_keys(path, layout, requested)
-    # `read_header` has compared the declared sizes with the length of the file: these arrays are not larger.
+    # `read_metadata` has compared the declared sizes with the length of the file: these arrays are not larger.
     arrays = {item.name: np.zeros((len(keys), *item.shape), item.dtype) for item in layout.arrays}
     complete = np.zeros(len(keys), bool)
     for chunk in layout.chunks:

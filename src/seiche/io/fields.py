@@ -16,7 +16,7 @@ from seiche.io.background import Job, write_now
 from seiche.io.cells import CellGeometry, MeshRows, Triangles, VoxelCells
 from seiche.io.files import part_path
 from seiche.io.growing_file import GrowingFile
-from seiche.io.parallel import ParallelFile, all_or_none, rows_before
+from seiche.io.parallel import ParallelFile, raise_on_all_ranks, rows_before
 from seiche.io.vtkhdf import CAPACITY_LIMIT, Extent, FileLayout, create_layout
 
 __all__ = ["FieldSeries", "Triangles", "VoxelCells"]
@@ -76,7 +76,7 @@ class FieldSeries(GrowingFile):
         extent = Extent(all_points, all_cells, mesh.connectivity.shape[1], mesh.cell_type)
         temporary = part_path(self.path)
         layout: FileLayout | None = None
-        with all_or_none(world):
+        with raise_on_all_ranks(world):
             if world.rank == 0:
                 layout = create_layout(
                     temporary, extent, self._fields, on=on, capacity=capacity, dtype=self.dtype, units=units or {}
@@ -86,7 +86,7 @@ class FieldSeries(GrowingFile):
         self._write_mesh(mesh, first_cell, extent.corners)
 
     def _write_mesh(self, mesh: MeshRows, first_cell: int, corners: int) -> None:
-        with all_or_none(self._world):
+        with raise_on_all_ranks(self._world):
             self._file.write(self._layout.points + 24 * mesh.first_point, mesh.points.astype("<f8"))
             self._file.write(self._layout.connectivity + 8 * corners * first_cell, mesh.connectivity.astype("<i8"))
 
@@ -106,7 +106,7 @@ class FieldSeries(GrowingFile):
             reason = f"the file was created for {self._capacity} states; use a larger capacity"
             raise FormatError(self.path, f"step {self._planned + 1}", reason)
         self._times[self._planned] = time
-        return self._job(lambda number: self._store(number, values()), self._make_valid)
+        return self._job(lambda number: self._store(number, values()), self._commit_record)
 
     def _store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
         """Write this rank's rows of step `number` and sync them to the disk, without committing the step."""
@@ -116,7 +116,7 @@ class FieldSeries(GrowingFile):
             self._file.write(offset, array)
         self._file.sync()
 
-    def _make_valid(self, number: int) -> None:
+    def _commit_record(self, number: int) -> None:
         """Make step `number` valid (rank 0, after all ranks have stored it)."""
         self._file.write(self._layout.times[number], self._times[: number + 1])
         self._file.sync()

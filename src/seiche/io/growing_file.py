@@ -31,12 +31,12 @@ class GrowingFile(Closing):
         self._planned, self._world = 0, world
 
     @property
-    def companions(self) -> Sequence[Path]:
+    def associated_paths(self) -> Sequence[Path]:
         """Return the names of further files, which get their final names before this one."""
         return ()
 
     @property
-    def first_bytes(self) -> int | None:
+    def size_after_first_record(self) -> int | None:
         """Return the size of the file with one state, which later states do not change; None for files with a mark."""
         return None
 
@@ -56,9 +56,9 @@ class GrowingFile(Closing):
     def _commit(self, number: int, commit: Callable[[int], None]) -> None:
         commit(number)
         if number == 0:
-            for path in self.companions:
+            for path in self.associated_paths:
                 publish(part_path(path), path)
-            self.path = publish(part_path(self.path), self.path, self.first_bytes)
+            self.path = publish(part_path(self.path), self.path, self.size_after_first_record)
 
     def _complete(self, number: int, complete: bool) -> None:
         """Count state `number` if it is `complete`; otherwise the next state replaces it."""
@@ -76,6 +76,6 @@ class GrowingFile(Closing):
         """Close the file, and remove it and its companions if there is no state. A second call does nothing."""
         self._file.close()
         if self.steps == 0 and self._world.rank == 0:
-            for path in (self.path, *self.companions):
+            for path in (self.path, *self.associated_paths):
                 with suppress(OSError):
                     part_path(path).unlink()

@@ -31,7 +31,7 @@ def rows_before(world: World, rows: int) -> tuple[int, int]:
 
 
 @contextmanager
-def all_or_none(world: World) -> Iterator[None]:
+def raise_on_all_ranks(world: World) -> Iterator[None]:
     """Raise an error of one rank on all ranks, which avoids deadlocks (collective).
 
     The block must not call collectives. After it every rank raises the error of the lowest rank that failed: a
@@ -81,8 +81,8 @@ class ParallelFile(Closing):
         """Open `path` for writing without truncating it."""
         self.name = name or path
         self._descriptor = -1
-        self._locked = world.local_size < world.size
-        with all_or_none(world):
+        self._needs_locks = world.local_size < world.size
+        with raise_on_all_ranks(world):
             try:
                 # Each rank opens separately and can close without the others.
                 self._descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
@@ -102,7 +102,7 @@ class ParallelFile(Closing):
 
     @contextmanager
     def _lock(self, offset: int, size: int) -> Iterator[None]:
-        if not self._locked or not size:
+        if not self._needs_locks or not size:
             yield
             return
         try:
@@ -110,11 +110,11 @@ class ParallelFile(Closing):
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
-            self._locked = False
+            self._needs_locks = False
         try:
             yield
         finally:
-            if self._locked:
+            if self._needs_locks:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_UN, size, offset)
 
     def sync(self) -> None:

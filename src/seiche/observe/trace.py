@@ -29,7 +29,7 @@ SCHEMA = "seiche-trace-1"
 _FIRST_CHARACTERS = f'{{"schema": "{SCHEMA}"'
 #: Stored samples of each kind per rank, about 3 MB of JSON.
 MAX_STORED_SAMPLES = 2000
-#: Minimum number of written samples, and maximum fraction of the run for writing more.
+#: Minimum number of written samples, and maximum fraction of the run time spent on writing additional samples.
 _MIN_SAMPLES, _MAX_COST = STORED_SAMPLES, 0.01
 #: Samples and repetitions in the measurement of the cost of writing.
 _COST_SAMPLES, _COST_TRIALS = 8, 3
@@ -43,12 +43,12 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 @dataclass(frozen=True)
 class RankTrace:
-    """Samples of one rank; `notes` (name, begin, end) are host activities, seconds on the common time line."""
+    """Samples of one rank; `host_activities` are (name, begin, end) in seconds on the common time line."""
 
     host: str
     samples: tuple[Sample, ...]
     replays: tuple[Replayed, ...] = ()
-    notes: tuple[tuple[str, float, float], ...] = ()
+    host_activities: tuple[tuple[str, float, float], ...] = ()
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
@@ -64,7 +64,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
 def common_epoch(world: World) -> int:
     """Return the common zero of the time line, in nanoseconds of the clock of this host (collective).
 
-    Clocks of different hosts are aligned by the end of a barrier.
+    Clocks of different hosts are aligned at the end of a barrier.
     """
     world.barrier()
     this_host = host_identity(platform.node())
@@ -75,13 +75,14 @@ def common_epoch(world: World) -> int:
 def gather_trace(timers: StageTimers, world: World, elapsed: float) -> list[RankTrace] | None:
     """Return the samples of all ranks on rank 0, None elsewhere (collective).
 
-    Their number limits the time of writing, on one rank, to a hundredth of the `elapsed` seconds.
+    The number of samples is limited, so that writing them on one rank takes at most a hundredth of the `elapsed`
+    seconds.
     """
-    timers.times()  # resolve pending marks
+    timers.times()  # convert recorded events to times
     cost, max_elapsed = world.allreduce_sum(np.array([_cost(timers.samples)])), world.allreduce_max(np.array([elapsed]))
     count = sample_limit(float(cost[0]), float(max_elapsed[0]))
-    samples, replays, notes = tuple(timers.samples), tuple(timers.replays), tuple(timers.notes)
-    return world.gather(RankTrace(platform.node(), samples[-count:], replays[-count:], notes[-count:]))
+    samples, replays, host_activities = tuple(timers.samples), tuple(timers.replays), tuple(timers.notes)
+    return world.gather(RankTrace(platform.node(), samples[-count:], replays[-count:], host_activities[-count:]))
 
 
 def sample_limit(cost: float, elapsed: float) -> int:
@@ -92,7 +93,7 @@ def sample_limit(cost: float, elapsed: float) -> int:
 
 
 def _cost(samples: Iterable[Sample]) -> float:
-    """Return the seconds of writing a sample of this rank, with the arrows of received messages."""
+    """Return the time in seconds to write one sample of this rank, with the arrows of received messages."""
     recent = tuple(samples)[-_COST_SAMPLES:]
     if not recent:
         return 0.0
@@ -153,7 +154,7 @@ def _slices(rank: int, trace: RankTrace) -> Iterator[Event]:
     for graph in trace.replays:
         name = f"steps {graph.step} to {graph.step + graph.steps - 1} as a graph"
         yield _slice(name, rank, _STAGES, graph.begin, graph.seconds)
-    for name, begin, end in trace.notes:
+    for name, begin, end in trace.host_activities:
         yield _slice(name, rank, _HOST, begin, end - begin)
 
 
@@ -169,15 +170,15 @@ def _arrows(ranks: Sequence[RankTrace]) -> Iterator[Event]:
         for span in sample.spans
         if span.messages is not None
     ]
-    departures: dict[tuple[int, str, int, int], list[tuple[float, int]]] = {}
+    unmatched_sends: dict[tuple[int, str, int, int], list[tuple[float, int]]] = {}
     for rank, sample, span, messages in spans:
         for peer, size in messages.sent:
             key = (sample.step, messages.channel, rank, peer)
-            departures.setdefault(key, []).append((sample.begin + span.begin, size))
+            unmatched_sends.setdefault(key, []).append((sample.begin + span.begin, size))
     number = 0
     for rank, sample, span, messages in spans:
         for peer, _ in messages.received:
-            pending = departures.get((sample.step, messages.channel, peer, rank))
+            pending = unmatched_sends.get((sample.step, messages.channel, peer, rank))
             begin, size = pending.pop(0) if pending else (0.0, 0)
             if size:
                 number += 1

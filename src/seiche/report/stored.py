@@ -7,7 +7,7 @@ from pathlib import Path
 
 from seiche.io.files import check_output_folder, check_replaceable
 
-#: First characters of benchmark results; `heading` writes their first key.
+#: First characters of benchmark results; `provenance` writes their first key.
 BENCHMARK_START = '{\n "benchmark":'
 #: First characters of results of `seiche validate`.
 CHECKS_START = '{\n  "version":'

@@ -165,7 +165,7 @@ class BloodRun:
         time, statistics = self.solver.step * self.setup.units.step, self.statistics
         if statistics.times and statistics.times[-1] == time:
             return
-        measures, first = self.blood.measures(), 0
+        measures, first = self.blood.areas_and_volumes(), 0
         for block, ids in zip(self.blood.cells.blocks, self.ids, strict=True):
             values = measures[first : first + len(ids)]
             first += len(ids)

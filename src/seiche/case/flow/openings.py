@@ -22,7 +22,7 @@ from seiche.case.messages import nearest
 from seiche.case.quantities import shorten
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError
-from seiche.flow.model import DEFAULT_SCHEME, Iolet, PressureIolet, TimeTable, VelocityIolet, WindkesselIolet
+from seiche.flow.model import DEFAULT_PRESSURE_RULE, Iolet, PressureIolet, TimeTable, VelocityIolet, WindkesselIolet
 from seiche.flow.profiles import PARABOLA
 
 Floats = npt.NDArray[np.float64]
@@ -160,7 +160,7 @@ def _pressure(
         phase=opening.phase,
         ramp=ramp,
         ramp_from=units.density_of_pressure(start if opening.ramp_from is None else opening.ramp_from),
-        scheme=opening.scheme or DEFAULT_SCHEME,
+        scheme=opening.scheme or DEFAULT_PRESSURE_RULE,
         table=_in_steps(data.series, units, units.density_of_pressure),
     )
 
@@ -175,7 +175,7 @@ def _windkessel(opening: WindkesselOpening, units: LatticeUnits, ramp: float, st
         distal_density=units.density_of_pressure(distal),
         initial_density=units.density_of_pressure(initial),
         ramp=ramp,
-        scheme=opening.scheme or DEFAULT_SCHEME,
+        scheme=opening.scheme or DEFAULT_PRESSURE_RULE,
     )
 
 

@@ -255,4 +255,4 @@ class ExtractionFile(ScheduledSeries):
 
     def _take(self) -> Job:
         assert self.writer is not None
-        return self.writer.record(self._extraction.step, self._extraction.take())
+        return self.writer.record_job(self._extraction.step, self._extraction.take())

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 from seiche.case.flow.geometry import FlowVessel
 from seiche.case.flow.iolet_files import IoletInput, iolet_inputs, notes_of
 from seiche.case.flow.openings import Inflow, conditions, inflow_of, initial_pressure, steps_of
+from seiche.case.flow.pressure_rules import with_pressure_rules
 from seiche.case.flow.rheology import rheology_of
 from seiche.case.flow.schema import FlowCase, Lattice
 from seiche.case.flow.schema_iolet import PressureOpening, VelocityOpening, WindkesselOpening
 from seiche.case.flow.schema_shapes import Channel, Duct, PeriodicBox, TubeShape
-from seiche.case.flow.schemes import with_schemes
 from seiche.case.flow.units import CS2, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.case.flow.walls import wall_speeds, walls_of
 from seiche.case.flow.waveforms import WOMERSLEY_RANGE, womersley_number
@@ -137,7 +137,7 @@ def _build_setup(case: FlowCase, vessel: FlowVessel, source: str) -> FlowSetup:
     invariants = _invariants(
         case, vessel, units, velocity=velocity, driven=driven, period=period, pressures=driving_pressures
     )
-    iolets, rule_notes = with_schemes(case, vessel.sites, model.iolets, invariants.tau)
+    iolets, rule_notes = with_pressure_rules(case, vessel.sites, model.iolets, invariants.tau)
     model = replace(model, iolets=iolets)
     vessel = replace(vessel, notes=vessel.notes + notes_of(inputs, steps * step))
     return FlowSetup(

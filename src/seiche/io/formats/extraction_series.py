@@ -16,7 +16,7 @@ from seiche.io.background import Job, write_now
 from seiche.io.files import part_path
 from seiche.io.formats.extraction import ExtractionField, ExtractionHeader, encode_offsets
 from seiche.io.growing_file import GrowingFile
-from seiche.io.parallel import ParallelFile, all_or_none, rows_before
+from seiche.io.parallel import ParallelFile, raise_on_all_ranks, rows_before
 
 
 def offsets_path(path: Path) -> Path:
@@ -34,7 +34,7 @@ class ExtractionSeries(GrowingFile):
     Args:
         path: name of the file; the offset file has the suffix `.off` instead.
         world: the ranks that write.
-        spacing: distance of sites in metres.
+        spacing: distance between sites in metres.
         origin: position of the site (0, 0, 0) in metres.
         coords: this rank's sites (n, 3).
         fields: the fields, in order.
@@ -65,7 +65,7 @@ class ExtractionSeries(GrowingFile):
         self._sites["place"] = coords
         # The step number at the start of a record is in the part of rank 0.
         ends = self._start + 8 + size * np.cumsum(counts)
-        with all_or_none(world):
+        with raise_on_all_ranks(world):
             if world.rank == 0:
                 part_path(self.path).write_bytes(head)
                 part_path(offsets_path(self.path)).write_bytes(encode_offsets([self._start, *ends.tolist()]))
@@ -76,23 +76,26 @@ class ExtractionSeries(GrowingFile):
 
         Raises ValueError for wrong fields or shapes, OSError if writing fails; earlier records stay valid.
         """
-        write_now(self.record(step, lambda: values), self._world)
+        write_now(self.record_job(step, lambda: values), self._world)
 
-    def record(self, step: int, values: Callable[[], Mapping[str, npt.ArrayLike]]) -> Job:
+    def record_job(self, step: int, values: Callable[[], Mapping[str, npt.ArrayLike]]) -> Job:
         """Return the job that adds the record of `step`, for a `BackgroundWriter`; its thread evaluates the `values`.
 
         All jobs must be done, in the order of their creation.
         """
-        return self._job(lambda number: self._store(number, values()), lambda number: self._make_valid(number, step))
+        return self._job(lambda number: self._store(number, values()), lambda number: self._commit_record(number, step))
 
     @property
-    def companions(self) -> Sequence[Path]:
+    def associated_paths(self) -> Sequence[Path]:
         """Return the name of the offset file."""
         return (offsets_path(self.path),)
 
     @property
-    def first_bytes(self) -> int:
-        """Return the size of the header and the first record; the second may be written before the first is valid."""
+    def size_after_first_record(self) -> int:
+        """Return the size of the header and the first record, in bytes.
+
+        The first record may be committed after the second one has been written, so the size of the file is larger.
+        """
         return self._offset_of(1)
 
     def _store(self, number: int, values: Mapping[str, npt.ArrayLike]) -> None:
@@ -101,7 +104,7 @@ class ExtractionSeries(GrowingFile):
         self._file.write(self._offset_of(number) + 8 + self._first * self._sites.itemsize, self._sites)
         self._file.sync()
 
-    def _make_valid(self, number: int, step: int) -> None:
+    def _commit_record(self, number: int, step: int) -> None:
         """Write the step of record `number` (rank 0, after all ranks have stored it)."""
         self._file.write(self._offset_of(number), np.array([step], ">u8"))
         self._file.sync()
@@ -112,7 +115,7 @@ class ExtractionSeries(GrowingFile):
     def _fill(self, values: Mapping[str, npt.ArrayLike]) -> None:
         names = [field.name for field in self._header.fields]
         if set(values) != set(names):
-            raise ValueError(f"fields {sorted(values)}; expected the declared {sorted(names)}")
+            raise ValueError(f"fields {sorted(values)} differ from the declared fields {sorted(names)}")
         for k, field in enumerate(self._header.fields):
             array = np.asarray(values[field.name])
             shape = (len(self._sites), field.components)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from seiche.domain.world import World
-from seiche.io.parallel import all_or_none
+from seiche.io.parallel import raise_on_all_ranks
 from seiche.machine.laws.file import Files
 
 _BLOCK, _SMALL, _TRIALS = 8 << 20, 4096, 5
@@ -34,10 +34,10 @@ def file_writes(world: World, folder: Path, *, seconds: float, max_bytes: int = 
     written = 0
     block = np.random.default_rng(world.rank).integers(0, 255, _BLOCK, np.uint8).tobytes()
     try:
-        with all_or_none(world):
+        with raise_on_all_ranks(world):
             small_write = _small_writes(path)
         world.barrier()
-        with all_or_none(world):
+        with raise_on_all_ranks(world):
             begin = time.perf_counter()
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:

@@ -62,7 +62,7 @@ class CellInShear:
             vertices.append(blood.cells.vertices()[0])
         blood.solver.close()
         rest = blood.cells.blocks[0].rest
-        drift = np.abs(blood.measures()[0] / [rest.area, rest.volume] - 1)
+        drift = np.abs(blood.areas_and_volumes()[0] / [rest.area, rest.volume] - 1)
         return CellMotion(np.array(vertices), interval * self.strain, self.spacing, (float(drift[0]), float(drift[1])))
 
 

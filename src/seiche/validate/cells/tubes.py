@@ -170,7 +170,7 @@ class TubeSuspension:
         every, rows = self.steps // self.samples, []
         for _ in range(self.samples):
             blood.advance(every)
-            vertices, measures = blood.vertices(), blood.measures()
+            vertices, measures = blood.vertices(), blood.areas_and_volumes()
             drift = np.abs(measures / [rest.area, rest.volume] - 1).max(axis=0)
             speed = float(blood.solver.fields(["velocity"])["velocity"][:, 0].mean())
             position = float(vertices[:, :, 0].mean())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from case_files import advice, changed, setup_of, toml_of, tube_tables
-from seiche.case.flow.schemes import with_schemes
+from seiche.case.flow.pressure_rules import with_pressure_rules
 from seiche.case.loading import load
 from seiche.domain import shapes
 from seiche.errors import UnstableError
@@ -126,7 +126,7 @@ def test_a_windkessel_that_answers_at_once_has_a_rule_that_bears_it(
 
 def test_an_opening_without_sites_behind_has_a_rule_that_needs_none() -> None:
     setup = setup_of(tube_tables())
-    iolets, notes = with_schemes(setup.case, shapes.tube(4.0, 2.0, 1.0), setup.model.iolets, (0.8, 0.8))
+    iolets, notes = with_pressure_rules(setup.case, shapes.tube(4.0, 2.0, 1.0), setup.model.iolets, (0.8, 0.8))
     assert iolets[1].scheme == "anti-bounce-back"
     assert notes == (
         'iolet["outlet"].scheme: "anti-bounce-back" is used: "plane" needs an interior neighbour of each site of the '
@@ -137,7 +137,9 @@ def test_an_opening_without_sites_behind_has_a_rule_that_needs_none() -> None:
 @pytest.mark.parametrize("axis", [(1.0, 0.0, 0.0), (1.0, 0.4, 0.3), (1.0, 1.0, 0.0)])
 def test_oblique_openings_have_sites_behind(axis: tuple[float, float, float]) -> None:
     setup = setup_of(tube_tables())
-    iolets, notes = with_schemes(setup.case, shapes.tube(4.0, 16.0, 1.0, axis=axis), setup.model.iolets, (0.8, 0.8))
+    iolets, notes = with_pressure_rules(
+        setup.case, shapes.tube(4.0, 16.0, 1.0, axis=axis), setup.model.iolets, (0.8, 0.8)
+    )
     assert (iolets[1].scheme, notes) == ("plane", ())
 
 
