@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmy_files import NEIGHBOURS, four_cube, large_cylinder
-from seiche.domain.assemble import CandidateNodes, assemble
+from seiche.domain.assemble import assemble
+from seiche.domain.candidates import CandidateNodes
+from seiche.domain.implicit_walls import ImplicitWall
 from seiche.domain.links import outward_normals, wall_direction
-from seiche.domain.shapes import ImplicitWall, box, tube
+from seiche.domain.shapes import box, tube
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
 from seiche.errors import CaseError
 from seiche.io.formats.gmy import read_gmy, read_gmy_header, write_gmy
@@ -117,7 +119,7 @@ def random_sites(seed, shape):
     if not len(coords):
         coords = np.zeros((1, 3), np.int32)
     wall = ImplicitWall(lambda points: random.uniform(0.1, 2.0, len(points)), 1.0)
-    return assemble(CandidateNodes(shape, coords, 1.0, (0.0, 0.0, 0.0)), (), wall.find, trim=False)[0], random
+    return assemble(CandidateNodes.of(shape, coords, 1.0, (0.0, 0.0, 0.0)), (), wall.find, trim=False)[0], random
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lattice nodes inside a surface, by the generalised winding number (Jacobson et al. 2013).
+"""Lattice nodes inside a surface.
 
-The winding number of a closed surface is 1 inside and 0 outside. A hole only blurs it, so a threshold of one half still
-separates the sides. Away from the surface it is harmonic, so the value at the middle of a block of nodes is sufficient.
-Only blocks near the surface, or near one half, are evaluated node by node.
+The winding number of a closed surface is 1 inside and 0 outside. It is counted along the lattice lines
+(`kernels/sites/triangles.hpp`). For a surface with holes it is the generalised winding number (Jacobson et al. 2013): a
+hole only blurs it, so a threshold of one half still separates the sides. Away from the surface it is harmonic, so the
+value at the middle of a block of nodes is sufficient. Only blocks near the surface, or near one half, are evaluated
+node by node.
 """
 
 from __future__ import annotations
@@ -11,7 +13,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.candidates import TOUCH_TOLERANCE
+from seiche.domain.host_passes import offsets, run_pass
+from seiche.domain.site_rows import Coords, Indices, SiteRows
 from seiche.domain.surface import Floats, Surface, subdivided
+from seiche.kernels.registry import sites as registry
 
 #: Nodes along the edge of a block.
 BLOCK = 4
@@ -24,15 +30,69 @@ ON_SURFACE = 1e-4
 
 
 def nodes_inside(
-    surface: Surface, spacing: float, origin: Floats, shape: tuple[int, int, int]
-) -> npt.NDArray[np.int32]:
-    """Return the nodes (n, 3), ascending, of the lattice origin + spacing*(i, j, k) inside `surface`.
+    surface: Surface,
+    spacing: float,
+    origin: Floats,
+    shape: tuple[int, int, int],
+    periodic: tuple[bool, bool, bool] = (False, False, False),
+) -> SiteRows:
+    """Return the nodes of the lattice origin + spacing*(i, j, k) inside `surface`.
 
     `surface` and `origin` in metres; openings of the surface should be capped.
     """
+    scaled = Surface((surface.vertices - origin) / spacing, surface.faces)
+    rows = _by_crossings(scaled, shape, periodic) if surface.is_closed() else None
+    if rows is None:
+        coords = _by_winding_number(scaled, shape)
+        rows = SiteRows.of_coords(shape, periodic, coords)
+    return rows
+
+
+def _by_crossings(scaled: Surface, shape: tuple[int, int, int], periodic: tuple[bool, bool, bool]) -> SiteRows | None:
+    """Return the nodes inside a closed surface, None if its crossings with a lattice line do not cancel."""
+    corners, faces = scaled.corners(), len(scaled.faces)
+    common = {"surface": {"corners": corners, "vertices": scaled.faces}, "shape": shape}
+    counts, none = np.empty(faces, np.int64), {"row": None, "height": None, "sign": None}
+    run_pass(registry.line_crossings(fill=False), faces, first=None, counts=counts, **none, **common)
+    first = offsets(counts)
+    row, height, sign = np.empty(first[-1], np.int64), np.empty(first[-1]), np.empty(first[-1], np.int32)
+    spec, crossings = registry.line_crossings(fill=True), {"row": row, "height": height, "sign": sign}
+    run_pass(spec, faces, first=first, counts=None, **crossings, **common)
+    order = np.lexsort((height, row))
+    of_row = offsets(np.bincount(row, minlength=shape[0] * shape[1]))
+    rows = _wound(shape, periodic, of_row, height[order], sign[order])
+    if rows is None:
+        return None
+    reach = {"reach": TOUCH_TOLERANCE}
+    run_pass(registry.nodes_on_surface(fill=False), faces, first=None, counts=counts, nodes=None, **reach, **common)
+    first = offsets(counts)
+    nodes = np.empty(first[-1], np.int64)
+    run_pass(registry.nodes_on_surface(fill=True), faces, first=first, counts=None, nodes=nodes, **reach, **common)
+    coords = np.stack(np.unravel_index(np.unique(nodes), shape), axis=1).astype(np.int64)
+    on_surface = rows.find(coords)
+    return rows.without(on_surface[on_surface >= 0])
+
+
+def _wound(
+    shape: tuple[int, int, int], periodic: tuple[bool, bool, bool], first: Indices, height: Floats, sign: Coords
+) -> SiteRows | None:
+    """Return the nodes with a positive winding number; row i has the crossings `first[i]` ... by ascending height."""
+    count, common = len(first) - 1, {"first": first, "height": height, "sign": sign, "nz": shape[2]}
+    counts, is_open, none = np.empty(count, np.int32), np.empty(count, np.uint8), {"begin": None, "end": None}
+    run_pass(registry.wound_runs(fill=False), count, target=None, counts=counts, open=is_open, **none, **common)
+    if is_open.any():
+        return None
+    target = offsets(counts)
+    begin, end = np.empty(target[-1], np.int32), np.empty(target[-1], np.int32)
+    spec = registry.wound_runs(fill=True)
+    run_pass(spec, count, target=target, counts=None, open=None, begin=begin, end=end, **common)
+    return SiteRows(shape, periodic, target, begin, end)
+
+
+def _by_winding_number(scaled: Surface, shape: tuple[int, int, int]) -> Coords:
+    """Return the ascending nodes (n, 3) with a generalised winding number above one half, less those on the surface."""
     import igl
 
-    scaled = Surface((surface.vertices - origin) / spacing, surface.faces)
     faces = scaled.faces.astype(np.int64)
     tree = igl.FastWindingNumberBVH()
     tree.init(scaled.vertices, faces)

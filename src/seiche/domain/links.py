@@ -13,12 +13,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.site_rows import SiteRows
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
-
-#: A dense box of flags is used up to this many bytes per site, otherwise a search in sorted keys.
-DENSE_BYTES_PER_SITE = 64
-#: Boxes up to this many bytes are always dense.
-DENSE_BYTES = 1 << 24
 
 
 def direction_index(vector: Sequence[int]) -> int:
@@ -35,74 +31,18 @@ def boundary_links(
     coords: npt.NDArray[np.int32],
     periodic: tuple[bool, bool, bool] = (False, False, False),
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Find the sites `coords` (n, 3), inside `shape`, with absent neighbours.
+    """Find the sites `coords` (n, 3), ascending inside `shape`, with absent neighbours.
 
     Returns their ascending indices (m,), and flags (m, 26) of the absent neighbours.
     """
-    lookup = SiteLookup(shape, coords, periodic)
-    boundary = lookup.incomplete_sites()
-    return boundary, np.stack([~lookup.contains(boundary, k) for k in range(26)], axis=1)
+    boundary, links = SiteRows.of_coords(shape, periodic, coords).incomplete()
+    return boundary, flags_of_links(links)
 
 
-class SiteLookup:
-    """Test for fluid sites at x + c_k by one byte per cell of the padded box, or by sorted keys if it is too large."""
-
-    def __init__(
-        self,
-        shape: tuple[int, int, int],
-        coords: npt.NDArray[np.int32],
-        periodic: tuple[bool, bool, bool] = (False, False, False),
-    ) -> None:
-        """Index the sites `coords` (n, 3) inside `shape`."""
-        self.shape, self.coords, self.periodic = shape, coords, periodic
-        padded = tuple(extent + 2 for extent in shape)
-        self._strides = (padded[1] * padded[2], padded[2], 1)
-        cells = padded[0] * padded[1] * padded[2]
-        self._mask = self._filled_box(padded) if cells <= max(DENSE_BYTES, DENSE_BYTES_PER_SITE * len(coords)) else None
-        self._sorted = np.zeros(0, np.int64) if self._mask is not None else np.sort(self._keys(coords.astype(np.int64)))
-
-    def _filled_box(self, padded: tuple[int, ...]) -> npt.NDArray[np.bool_]:
-        """Return the padded box of flags with periodic ghost layers."""
-        mask = np.zeros(padded, bool)
-        x, y, z = self.coords.T
-        mask[x + 1, y + 1, z + 1] = True
-        for axis in range(3):
-            if self.periodic[axis]:
-                layers = np.moveaxis(mask, axis, 0)
-                layers[0], layers[-1] = layers[-2], layers[1]
-        return mask
-
-    def _keys(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the linear index of `coords` (..., 3) in the padded box."""
-        return np.asarray((coords + 1) @ np.array(self._strides, np.int64))
-
-    def incomplete_sites(self) -> npt.NDArray[np.int64]:
-        """Return the ascending indices of the sites with at least one absent neighbour."""
-        if self._mask is None:
-            complete, sites = np.ones(len(self.coords), bool), np.arange(len(self.coords))
-            for k in range(26):
-                complete &= self.contains(sites, k)
-            return np.flatnonzero(~complete)
-        complete_neighbours = self._mask
-        for axis in range(3):
-            layers = np.moveaxis(complete_neighbours, axis, 0)
-            complete_neighbours = np.moveaxis(layers[:-2] & layers[1:-1] & layers[2:], 0, axis)
-        x, y, z = self.coords.T
-        return np.flatnonzero(~complete_neighbours[x, y, z])
-
-    def contains(self, sites: npt.NDArray[np.int64], direction: int) -> npt.NDArray[np.bool_]:
-        """Return flags (p,) of the `sites` (p,) whose neighbour along `direction` is a fluid site."""
-        neighbours = self.coords[sites] + LINK_VECTORS[direction].astype(np.int64)
-        if self._mask is not None:
-            return self._mask.reshape(-1)[self._keys(neighbours)]
-        for axis in range(3):
-            if self.periodic[axis]:
-                neighbours[:, axis] %= self.shape[axis]
-        if not len(self._sorted):
-            return np.zeros(len(sites), bool)
-        keys = self._keys(neighbours)
-        position = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
-        return np.asarray(self._sorted[position] == keys)
+def flags_of_links(links: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+    """Return flags (m, 26) of the bits of `links` (m,)."""
+    flags = np.unpackbits(links.astype("<u4").view(np.uint8).reshape(-1, 4), axis=1, bitorder="little")
+    return flags[:, :26].view(bool)
 
 
 def wall_direction(link_kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:

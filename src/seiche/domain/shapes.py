@@ -7,24 +7,23 @@ whole numbers of spacings are half way between nodes. Openings are called "inlet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from seiche.domain.assemble import TOUCH_TOLERANCE, CandidateNodes, Floats, WallHits, assemble
+from seiche.domain.assemble import assemble
 from seiche.domain.bifurcation import bifurcation_surface as bifurcation_surface
+from seiche.domain.candidates import TOUCH_TOLERANCE, CandidateNodes, Floats
+from seiche.domain.implicit_walls import Distance, ImplicitWall, ShapeEnds, ShapeWall
 from seiche.domain.obstacles import no_wall, with_obstacles
-from seiche.domain.sites import LINK_VECTORS, IoletPlane, SiteSet
+from seiche.domain.site_rows import SiteRows
+from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.solids import SolidBody
 from seiche.errors import CaseError
 
-#: Distance (p,) in metres of points (p, 3) from the wall, negative in the fluid; only its zero level must be exact.
-Distance = Callable[[Floats], Floats]
 #: Nodes per evaluation of the distance; bounds the memory.
 CHUNK = 1 << 19
-_ROOT_STEPS = 60
 
 
 def tube(
@@ -50,11 +49,7 @@ def tube(
             f"a periodic tube must lie along a lattice axis, not along {tuple(float(value) for value in axis)}"
         )
 
-    def distance(points: Floats) -> Floats:
-        axial = points @ direction
-        squared = np.einsum("ij,ij->i", points, points) - axial * axial
-        return np.asarray(np.sqrt(np.maximum(squared, 0.0)) - radius)
-
+    distance = ShapeWall.round_tube(direction, radius)
     half_extent = radius * np.sqrt(np.maximum(1.0 - direction**2, 0.0))
     low, high = np.minimum(0.0, length * direction) - half_extent, np.maximum(0.0, length * direction) + half_extent
     if periodic:
@@ -62,12 +57,8 @@ def tube(
         periodic_axes = (main_axis == 0, main_axis == 1, main_axis == 2)
         return sites_from_distance(distance, low, high, spacing, periodic=periodic_axes, obstacles=obstacles)
 
-    def beyond_ends(points: Floats) -> Floats:
-        axial = points @ direction
-        return np.asarray(np.maximum(-axial, axial - length))
-
-    iolets = tube_ends(radius, length, axis)
-    return sites_from_distance(distance, low, high, spacing, iolets, region=beyond_ends, obstacles=obstacles)
+    iolets, ends = tube_ends(radius, length, axis), ShapeEnds(direction, length)
+    return sites_from_distance(distance, low, high, spacing, iolets, region=ends, obstacles=obstacles)
 
 
 def tube_ends(radius: float, length: float, axis: Sequence[float]) -> tuple[IoletPlane, IoletPlane]:
@@ -92,12 +83,8 @@ def duct(
     `obstacles` are solid bodies in it.
     """
     _check_positive(width=width, height=height, length=length, spacing=spacing)
-    half_widths = np.array([0.5 * width, np.inf if plates else 0.5 * height])
-    center = np.array([0.5 * width, 0.5 * height])
-
-    def distance(points: Floats) -> Floats:
-        return np.asarray(np.max(np.abs(points[:, 1:] - center) - half_widths, axis=1))
-
+    half_widths = (0.5 * width, np.inf if plates else 0.5 * height)
+    distance = ShapeWall.plates((0.5 * width, 0.5 * height), half_widths)
     low, high, periodic_axes = (0.0, 0.0, 0.0), (length, width, height), (periodic, False, plates)
     if plates:
         _check_whole_spacings(height=height, spacing=spacing)
@@ -105,12 +92,9 @@ def duct(
         _check_whole_spacings(length=length, spacing=spacing)
         return sites_from_distance(distance, low, high, spacing, periodic=periodic_axes, obstacles=obstacles)
 
-    def beyond_ends(points: Floats) -> Floats:
-        return np.maximum(-points[:, 0], points[:, 0] - length)
-
-    iolets = duct_ends(width, height, length)
+    iolets, ends = duct_ends(width, height, length), ShapeEnds(np.array([1.0, 0.0, 0.0]), length)
     return sites_from_distance(
-        distance, low, high, spacing, iolets, periodic=periodic_axes, region=beyond_ends, obstacles=obstacles
+        distance, low, high, spacing, iolets, periodic=periodic_axes, region=ends, obstacles=obstacles
     )
 
 
@@ -131,9 +115,7 @@ def channel(
     _check_positive(height=height, length=length, width=width, spacing=spacing)
     _check_whole_spacings(height=height, length=length, width=width, spacing=spacing)
 
-    def distance(points: Floats) -> Floats:
-        return np.asarray(np.abs(points[:, 2] - 0.5 * height) - 0.5 * height)
-
+    distance = ShapeWall.plates((0.0, 0.5 * height), (np.inf, 0.5 * height))
     high = (length, width, height)
     periodic_axes = (True, True, False)
     return sites_from_distance(distance, (0.0, 0.0, 0.0), high, spacing, periodic=periodic_axes, obstacles=obstacles)
@@ -179,75 +161,39 @@ def sites_from_distance(
     last = np.ceil(np.asarray(high, float) / spacing - 1e-6).astype(np.int64)
     nx, ny, nz = (last - first).tolist()
     x, y, z = ((first + 0.5) * spacing).tolist()
-    lattice = CandidateNodes((nx, ny, nz), np.zeros((0, 3), np.int32), spacing, (x, y, z), periodic)
-    coords = _fluid_nodes(lattice, (distance,) if region is None else (distance, region))
-    if not len(coords):
+    grid = _Grid((nx, ny, nz), spacing, (x, y, z), periodic)
+    if isinstance(distance, ShapeWall) and (region is None or isinstance(region, ShapeEnds)):
+        rows = distance.fluid_rows(grid.shape, periodic, grid.origin, spacing, region)
+    else:
+        rows = _fluid_rows(grid, (distance,) if region is None else (distance, region))
+    if not len(rows):
         raise CaseError(f"the geometry contains no site at the spacing {spacing:g} m; use a smaller spacing")
     wall = ImplicitWall(distance, spacing)
-    return assemble(replace(lattice, coords=coords), iolets, wall.find, prune=region is None)[0]
+    return assemble(CandidateNodes(rows, spacing, grid.origin), iolets, wall.find, prune=region is None)[0]
 
 
-def _fluid_nodes(lattice: CandidateNodes, bounds: Sequence[Distance]) -> npt.NDArray[np.int32]:
-    """Return the coordinates (n, 3) of the nodes where all of `bounds` are negative."""
-    nx, ny, nz = lattice.shape
+@dataclass(frozen=True)
+class _Grid:
+    """The lattice nodes of a box."""
+
+    shape: tuple[int, int, int]
+    spacing: float
+    origin: tuple[float, float, float]
+    periodic: tuple[bool, bool, bool]
+
+
+def _fluid_rows(grid: _Grid, bounds: Sequence[Distance]) -> SiteRows:
+    """Return the nodes where all of `bounds` are negative."""
+    nx, ny, nz = grid.shape
     layers = max(1, CHUNK // (ny * nz))
     accepted = []
     for start in range(0, nx, layers):
         nodes = np.indices((min(layers, nx - start), ny, nz), dtype=np.int32).reshape(3, -1).T
         nodes[:, 0] += start
-        points = np.asarray(lattice.origin) + lattice.spacing * nodes
-        inside = np.all([bound(points) < -TOUCH_TOLERANCE * lattice.spacing for bound in bounds], axis=0)
-        accepted.append(np.ascontiguousarray(nodes[inside]))
-    return np.concatenate(accepted)
-
-
-@dataclass(frozen=True)
-class ImplicitWall:
-    """The zero surface of a distance function, as a wall for `assemble`."""
-
-    distance: Distance
-    spacing: float
-
-    def find(self, lattice: CandidateNodes, node: npt.NDArray[np.int64], direction: npt.NDArray[np.int64]) -> WallHits:
-        """Return the wall hits of the links from the nodes `node` (p,) along `direction` (p,)."""
-        fraction = np.empty(len(node))
-        normal = np.empty((len(node), 3))
-        for begin in range(0, len(node), CHUNK):
-            rows = slice(begin, begin + CHUNK)
-            starts = lattice.positions(node[rows])
-            vectors = self.spacing * LINK_VECTORS[direction[rows]].astype(np.float64)
-            fraction[rows] = self._roots(starts, vectors)
-            normal[rows] = self._gradient(starts + np.nan_to_num(fraction[rows])[:, None] * vectors)
-        return WallHits(fraction, normal, np.full(len(node), -1, np.int16))
-
-    def _roots(self, starts: Floats, vectors: Floats) -> Floats:
-        """Find the root of the distance on each segment by the Illinois method (regula falsi); NaN without a root."""
-        lower, upper = np.zeros(len(starts)), np.ones(len(starts))
-        below, above = self.distance(starts), self.distance(starts + vectors)
-        fraction = np.full(len(starts), np.nan)
-        active = np.flatnonzero(above >= 0.0)
-        lower, upper, below, above = lower[active], upper[active], below[active], above[active]
-        for _ in range(_ROOT_STEPS):
-            if not len(active):
-                break
-            guess = np.clip(lower - below * (upper - lower) / np.where(above > below, above - below, 1.0), lower, upper)
-            value = self.distance(starts[active] + guess[:, None] * vectors[active])
-            fraction[active] = guess
-            inside = value < 0.0
-            above = np.where(inside, above * np.where(lower > 0.0, 0.5, 1.0), value)
-            below = np.where(inside, value, below * np.where(upper < 1.0, 0.5, 1.0))
-            lower, upper = np.where(inside, guess, lower), np.where(inside, upper, guess)
-            pending = (np.abs(value) > 1e-10 * self.spacing) & (upper - lower > 1e-10)
-            active, lower, upper = active[pending], lower[pending], upper[pending]
-            below, above = below[pending], above[pending]
-        return fraction
-
-    def _gradient(self, points: Floats) -> Floats:
-        """Return the unit gradient of the distance at `points` (p, 3), by central differences."""
-        shifts = 1e-3 * self.spacing * np.eye(3)
-        gradient = np.stack([self.distance(points + s) - self.distance(points - s) for s in shifts], axis=1)
-        length = np.linalg.norm(gradient, axis=1, keepdims=True)
-        return np.asarray(gradient / np.where(length > 0.0, length, 1.0))
+        points = np.asarray(grid.origin) + grid.spacing * nodes
+        inside = np.all([bound(points) < -TOUCH_TOLERANCE * grid.spacing for bound in bounds], axis=0)
+        accepted.append(SiteRows.of_coords(grid.shape, grid.periodic, np.ascontiguousarray(nodes[inside])))
+    return SiteRows.merged(accepted)
 
 
 def _ends(

@@ -110,6 +110,12 @@ class Surface:
             chains.append(chain[:-1] if chain[-1] == first else chain)
         return sorted((self._loop(chain) for chain in chains if len(chain) > 2), key=lambda loop: -loop.radius)
 
+    def is_closed(self) -> bool:
+        """Return whether the triangles at each edge cancel, so that crossings of the surface can be counted."""
+        _, _, sign, keys = self._edges()
+        _, edge = np.unique(keys, return_inverse=True)
+        return bool(len(keys)) and not np.bincount(edge, weights=sign).any()
+
     def _open_edges(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return start and end of the directed edges without a partner, oriented as edges of a cap."""
         start, end, sign, keys = self._edges()

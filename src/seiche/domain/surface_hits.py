@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Intersections of lattice links with the triangles of a surface.
-
-A link from x along c meets the triangle (a, b, d) at x + t c. Let e = b - a, g = d - a, s = x - a and N = e x g.
-Cramer's rule gives t = -(s.N)/(c.N), u = -(c.(g x s))/(c.N), v = -(c.(s x e))/(c.N). Hits have u, v and 1 - u - v not
-negative. The cross products do not depend on the link, so all 13 pairs of opposite directions need three matrix
-products per pair of node and triangle. Edges have a tolerance, since lattice links often meet them exactly.
-"""
+"""A triangulated wall: intersections of lattice links with its triangles (`kernels/sites/surface_hits.hpp`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.assemble import CandidateNodes, Floats, WallHits
+from seiche.domain.candidates import CandidateNodes, Floats, WallHits
+from seiche.domain.host_passes import offsets, run_pass
 from seiche.domain.inside import ON_SURFACE
-from seiche.domain.sites import LINK_VECTORS
-from seiche.domain.surface import Surface, subdivided
+from seiche.domain.site_rows import Indices, Triple
+from seiche.domain.surface import Surface
+from seiche.kernels.registry import sites as registry
 
 #: Tolerance of hits outside a triangle, in its coordinates u and v.
 EDGE_TOLERANCE = 1e-6
-#: Pairs of nodes and pieces per pass.
-CHUNK = 1 << 20
-_MAX_EDGE = 2.0
-_FORWARD = LINK_VECTORS[13:].astype(np.float64)
+#: Limit of the edges of the pieces of a triangle, which decide in which cells it is, and reach of links beyond a piece.
+_MAX_EDGE, _MARGIN = 2.0, 1.001
+#: Of triangles that a link meets at the same distance the last one counts within this number of pieces, otherwise the
+#: first one.
+_GROUP = 8388
 
 
 @dataclass(frozen=True)
@@ -33,79 +31,54 @@ class SurfaceWall:
 
     surface: Surface
     labels: npt.NDArray[np.int16]
+    _tables: dict[Any, dict[str, Any]] = field(default_factory=dict, compare=False, repr=False)
 
-    def find(self, lattice: CandidateNodes, node: npt.NDArray[np.int64], direction: npt.NDArray[np.int64]) -> WallHits:
-        """Return the first hits of the links from the nodes `node` (p,) along `direction` (p,)."""
+    def find(self, lattice: CandidateNodes, node: Indices, direction: Indices) -> WallHits:
+        """Return the first hits of the links from the ascending nodes `node` (p,) along `direction` (p,)."""
+        count = len(node)
+        hits = WallHits(np.empty(count), np.empty((count, 3)), np.empty(count, np.int16))
+        first = np.append(np.flatnonzero(np.diff(node, prepend=-1)), count)
+        run_pass(
+            registry.surface_link_hits(), len(first) - 1, coords=lattice.coords, node=node, direction=direction,
+            first=first, fraction=hits.fraction, normal=hits.normal, iolet=hits.iolet, **self._table(lattice),
+        )  # fmt: skip
+        return hits
+
+    def _table(self, lattice: CandidateNodes) -> dict[str, Any]:
+        """Return the arguments of the kernel that do not depend on the links."""
+        key = (lattice.shape, lattice.origin, lattice.spacing)
+        if key not in self._tables:
+            self._tables.clear()
+            self._tables[key] = self._new_table(lattice)
+        return self._tables[key]
+
+    def _new_table(self, lattice: CandidateNodes) -> dict[str, Any]:
         corners = (self.surface.corners() - np.asarray(lattice.origin)) / lattice.spacing
-        rows = np.unique(node)
-        fraction, face = _first_hits(corners, lattice.coords[rows].astype(np.int64), np.array(lattice.shape, np.int64))
-        position = np.searchsorted(rows, node)
-        fraction, face = fraction[position, direction], face[position, direction]
+        surface = {"corners": corners, "vertices": self.surface.faces}
         area = self.surface.vector_areas()
         unit = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), np.finfo(float).tiny)
-        is_hit = face >= 0
-        normal = np.where(is_hit[:, None], unit[face], 0.0)
-        label = np.where(is_hit, self.labels[face], -1).astype(np.int16)
-        return WallHits(np.where(is_hit, np.minimum(fraction, 1.0), np.nan), normal, label)
+        cells, first, faces, group = _cells_of(surface, len(corners), lattice.shape)
+        return {
+            **{"surface": surface, "shape": lattice.shape, "unit": unit, "label": np.ascontiguousarray(self.labels)},
+            **{"cells": cells, "cell_first": first, "cell_count": len(cells), "faces": faces, "group": group},
+            **{"edge_tolerance": EDGE_TOLERANCE, "reach": 1.0 + 3.0 * ON_SURFACE, "margin": _MARGIN},
+        }
 
 
-def _first_hits(
-    corners: Floats, nodes: npt.NDArray[np.int64], shape: npt.NDArray[np.int64]
-) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return fraction (m, 26) and triangle (m, 26) of the first hit from `nodes` (m, 3); inf and -1 for none."""
-    strides = np.array([(shape[1] + 2) * (shape[2] + 2), shape[2] + 2, 1], np.int64)
-    keys = (nodes + 1) @ strides
-    fraction = np.full((len(nodes), 26), np.inf)
-    triangle = np.full((len(nodes), 26), -1, np.int64)
-    pieces, parent = subdivided(corners, _MAX_EDGE)
-    order = np.argsort(parent, kind="stable")
-    pieces, parent = pieces[order], parent[order]
-    window_size = int(_MAX_EDGE) + 3
-    window = np.indices((window_size,) * 3).reshape(3, -1).T
-    step = max(1, CHUNK // len(window))
-    for start in range(0, len(pieces), step):
-        chunk = pieces[start : start + step]
-        low, high = np.ceil(chunk.min(axis=1) - 1.001), np.floor(chunk.max(axis=1) + 1.001)
-        window_nodes = low[:, None, :].astype(np.int64) + window
-        candidates = np.all((window_nodes <= high[:, None, :]) & (window_nodes >= 0) & (window_nodes < shape), axis=2)
-        piece, offset = np.nonzero(candidates)
-        key = (window_nodes[piece, offset] + 1) @ strides
-        row = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-        is_node = keys[row] == key
-        pair = np.unique(parent[start + piece[is_node]] * len(nodes) + row[is_node])
-        _update_hits(corners, nodes, pair // len(nodes), pair % len(nodes), fraction=fraction, triangle=triangle)
-    return fraction, triangle
-
-
-def _update_hits(
-    corners: Floats,
-    nodes: npt.NDArray[np.int64],
-    face: npt.NDArray[np.int64],
-    row: npt.NDArray[np.int64],
-    *,
-    fraction: Floats,
-    triangle: npt.NDArray[np.int64],
-) -> None:
-    """Lower `fraction` and set `triangle` where a link of node `row` (q,) meets the triangle `face` (q,)."""
-    a, b, d = np.moveaxis(corners[face], 1, 0)
-    e, g, s = b - a, d - a, nodes[row] - a
-    normal = np.cross(e, g)
-    height = np.einsum("ij,ij->i", s, normal)
-    close = np.abs(height) <= np.sqrt(3.0) * (1.0 + 3.0 * ON_SURFACE) * np.linalg.norm(normal, axis=1)
-    face, row, e, g, s, normal, height = (values[close] for values in (face, row, e, g, s, normal, height))
-    denominator = -(normal @ _FORWARD.T)
-    size = np.linalg.norm(normal, axis=1, keepdims=True)
-    denominator = np.where(np.abs(denominator) > 1e-12 * size, denominator, np.nan)
-    u, v = (np.cross(g, s) @ _FORWARD.T) / denominator, (np.cross(s, e) @ _FORWARD.T) / denominator
-    t = height[:, None] / denominator
-    hit = (u >= -EDGE_TOLERANCE) & (v >= -EDGE_TOLERANCE) & (u + v <= 1.0 + EDGE_TOLERANCE)
-    hit &= (np.abs(t) <= 1.0 + 3.0 * ON_SURFACE) & (t != 0.0)
-    pair, k = np.nonzero(hit)
-    distance = t[pair, k]
-    direction = np.where(distance > 0.0, 13 + k, 12 - k)
-    distance = np.abs(distance)
-    nearer = distance < fraction[row[pair], direction]
-    pair, direction, distance = pair[nearer], direction[nearer], distance[nearer]
-    last = np.argsort(-distance, kind="stable")  # the nearest overwrites the others
-    links = (row[pair[last]], direction[last])
-    fraction[links], triangle[links] = distance[last], face[pair[last]]
+def _cells_of(
+    surface: dict[str, Floats], count: int, shape: Triple
+) -> tuple[Indices, Indices, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return the ascending cells (c,) near triangles, the first of their triangles (c + 1,), these, and the groups."""
+    common = {"surface": surface, "shape": shape, "longest": _MAX_EDGE, "margin": _MARGIN}
+    counts, pieces = np.empty(count, np.int64), np.empty(count, np.int64)
+    run_pass(registry.triangle_cells(fill=False), count, first=None, counts=counts, pieces=pieces, cells=None, **common)
+    first = offsets(counts)
+    cells = np.empty(first[-1], np.int64)
+    run_pass(registry.triangle_cells(fill=True), count, first=first, counts=None, pieces=None, cells=cells, **common)
+    pair = cells * count + np.repeat(np.arange(count), counts)
+    pair.sort()
+    pair = pair[np.diff(pair, prepend=-1) > 0]
+    cell, face = np.divmod(pair, max(count, 1))
+    starts = np.flatnonzero(np.diff(cell, prepend=-1))
+    group = (offsets(pieces)[:-1] // _GROUP).astype(np.int32)
+    return cell[starts], np.append(starts, len(cell)), face.astype(np.int32), group

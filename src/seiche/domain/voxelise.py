@@ -14,21 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.assemble import (
-    CHUNK,
-    RIM_MARGIN,
-    TOUCH_TOLERANCE,
-    CandidateNodes,
-    DroppedComponent,
-    Floats,
-    WallFinder,
-    WallHits,
-    assemble,
-)
+from seiche.domain.assemble import DroppedComponent, assemble
+from seiche.domain.candidates import RIM_MARGIN, TOUCH_TOLERANCE, CandidateNodes, Floats, WallFinder, WallHits
+from seiche.domain.implicit_walls import ImplicitWall
 from seiche.domain.inside import nodes_inside
 from seiche.domain.obstacles import no_wall, with_obstacles
 from seiche.domain.periodic_ends import END_TOLERANCE, NO_IOLET, PERIODIC, PeriodicEnds
-from seiche.domain.shapes import ImplicitWall
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.solids import SolidBody
 from seiche.domain.surface import Loop, Surface
@@ -39,6 +30,8 @@ from seiche.errors import CaseError
 MAX_NODES = 1 << 35
 #: Note about a surface that was reversed.
 REVERSED_NOTE = "the surface is inside out (its volume is negative): its triangles were reversed"
+#: Nodes processed per pass, so that work arrays fit in the cache.
+CHUNK = 1 << 19
 #: Tolerance in spacings for a triangle in the plane of an iolet, which closes the opening.
 CAP_DISTANCE = 0.5
 
@@ -143,10 +136,10 @@ def _voxelise(
     caps = [(loop, index) for loop, index in zip(loops, owner, strict=True) if index >= 0 or index == PERIODIC]
     closed = surface.capped([loop for loop, _ in caps])
     lattice = _lattice(surface, spacing, origin, periodic)
-    coords = nodes_inside(closed, spacing, np.asarray(lattice.origin), lattice.shape)
-    if not len(coords):
+    rows = nodes_inside(closed, spacing, np.asarray(lattice.origin), lattice.shape, lattice.periodic)
+    if not len(rows):
         raise CaseError(f"the surface contains no site at the spacing {spacing:g} m; check spacing and unit")
-    lattice = replace(lattice, coords=coords)
+    lattice = replace(lattice, rows=rows)
     planes = [_bounded(plane, lattice, caps, index) for index, plane in enumerate(planes)]
     labels = _face_labels(closed, planes, spacing)
     if caps:
@@ -166,10 +159,10 @@ def _around(
     low = node - 0.5 * spacing
     box = (low, low + spacing * np.array(lattice.shape))
     distance = with_obstacles(no_wall, obstacles, box, spacing, lattice.periodic, node=node)
-    outside = [
-        distance(lattice.positions(slice(first, first + CHUNK))) < -TOUCH_TOLERANCE * spacing
-        for first in range(0, len(lattice.coords), CHUNK)
-    ]
+    count, solid = len(lattice.rows), [np.zeros(0, np.int64)]
+    for first in range(0, count, CHUNK):
+        nodes = np.arange(first, min(first + CHUNK, count))
+        solid.append(nodes[~(distance(lattice.positions(nodes)) < -TOUCH_TOLERANCE * spacing)])
     bodies = ImplicitWall(distance, spacing)
 
     def find(nodes: CandidateNodes, node: npt.NDArray[np.int64], direction: npt.NDArray[np.int64]) -> WallHits:
@@ -181,7 +174,7 @@ def _around(
             np.where(is_body, np.int16(-1), first.iolet),
         )
 
-    return find, lattice.keep(np.concatenate(outside))
+    return find, replace(lattice, rows=lattice.rows.without(np.concatenate(solid)))
 
 
 def _validated(plane: IoletPlane) -> IoletPlane:
@@ -222,7 +215,7 @@ def _lattice(
         size = np.where(periodic, np.round(high - low), np.floor(high - first_site / spacing) + 1.0)
     nx, ny, nz = np.maximum(size, 1).astype(np.int64).tolist()
     x, y, z = first_site.tolist()
-    return CandidateNodes((nx, ny, nz), np.zeros((0, 3), np.int32), spacing, (x, y, z), periodic)
+    return CandidateNodes.of((nx, ny, nz), np.zeros((0, 3), np.int32), spacing, (x, y, z), periodic)
 
 
 def iolet_of_rim(loop: Loop, planes: Sequence[IoletPlane], spacing: float) -> int:
@@ -265,7 +258,7 @@ def _section_radius(plane: IoletPlane, lattice: CandidateNodes) -> float:
     """Return the extent from the center of the fluid connected within one spacing of the plane."""
     from scipy.ndimage import label
 
-    height = (lattice.positions() - plane.center) @ np.asarray(plane.normal)
+    height = (lattice.positions_of(lattice.coords) - plane.center) @ np.asarray(plane.normal)
     nodes = lattice.coords[np.abs(height) <= lattice.spacing]
     if not len(nodes):
         raise CaseError(f'iolet "{plane.name}" touches no site; check its center, normal and radius')

@@ -24,16 +24,20 @@ from . import (
     membrane,
     reduce,
     resident,
+    sites,
 )
 from .spec import CPP_TYPE, KernelSpec, Member, Members, Real, Store, grouped
 
 __all__ = ["CPP_TYPE", "KernelSpec", "Member", "Members", "Real", "Store", "grouped"]
 
 #: Folders below `kernels/` with their modules.
-_FOLDERS = {m.__name__.rpartition(".")[2]: m for m in (dg, flow, halo, ibm, kspace, membrane, reduce)}
+_FOLDERS = {m.__name__.rpartition(".")[2]: m for m in (dg, flow, halo, ibm, kspace, membrane, reduce, sites)}
 _BUILT = (flow, halo, ibm, membrane, reduce)
-_DEFAULT = (dg, ibm, kspace, kspace_radial, kspace_ranks, resident)
-_OTHER = (dg, flow, halo, ibm, kspace, membrane, resident, kspace_lines, kspace_passes, kspace_radial, kspace_ranks)
+_DEFAULT = (dg, ibm, kspace, kspace_radial, kspace_ranks, resident, sites)
+_OTHER = (
+    *(dg, flow, halo, ibm, kspace, membrane, resident, sites),
+    *(kspace_lines, kspace_passes, kspace_radial, kspace_ranks),
+)
 
 
 def built_kernels() -> Iterator[KernelSpec]:
