@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +17,7 @@ from wave_cases import (
     brick,
     material_of,
     mesh_of,
+    shot_of,
     sizes,
     solver_of,
     solver_with_boxes,
@@ -69,6 +71,29 @@ def test_ranks_equal_one_rank() -> None:
             assert np.abs(alone_).max() > 0
         assert len(solver.samples()) == STEPS // 2 and np.abs(solver.samples()).min() > 0
         solver.close()
+
+
+@pytest.mark.ranks(1, 2, 3, 4)
+def test_gradients_on_ranks_equal_those_on_one_rank() -> None:
+    world = World.from_mpi()
+    for case in CASES:
+        check_gradient(case, world, device="cpu")
+
+
+def check_gradient(case: str, world: World, **options: str) -> None:
+    """Compare media and sources of a gradient with those that one process computes on the CPU."""
+    shots = [(shot_of(case, ranks), of_ranks) for ranks, of_ranks in ((World.serial(), {}), (world, options))]
+    results = []
+    for (shot, material), of_ranks in shots:
+        shot = replace(shot, options={**shot.options, **of_ranks})
+        data = np.zeros((shot.steps, len(shot.receivers), len(shot.fields)))
+        results.append(shot.gradient(material, data))
+    expected, result = results
+    number = shots[1][0][0].mesh.number
+    assert result.misfit == expected.misfit > 0 and np.abs(expected.cp).min() > 0
+    for name in ("density", "cp", "cs"):
+        np.testing.assert_array_equal(getattr(result, name), getattr(expected, name)[number])
+    np.testing.assert_array_equal(result.sources, expected.sources)
 
 
 @pytest.mark.ranks(3)

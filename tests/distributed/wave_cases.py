@@ -9,6 +9,7 @@ import numpy as np
 
 from seiche.domain.world import World
 from seiche.waves import Brick, Forest, Gaussian, Material, Mesh, PointSource, SizeField, Solver
+from seiche.waves.adjoint import Experiment
 
 #: medium, dimensions, flux, precision, material by node.
 CASES = {
@@ -50,19 +51,26 @@ def material_of(mesh: Mesh, medium: str, by_node: bool) -> Material:
     return Material(density[mesh.number], cp[mesh.number], cs[mesh.number])
 
 
+def receivers_of(dim: int) -> list[tuple[float, ...]]:
+    """Return receivers on a corner of elements, inside of one and on a face."""
+    return [(1.0, 0.5, 0.5)[:dim], (0.27, 0.31, 0.4)[:dim], (0.51, 0.77, 0.1)[:dim]]
+
+
+def sources_of(medium: str, dim: int) -> list[PointSource]:
+    """Return sources on a corner of elements and inside of one."""
+    corner, inside, _ = receivers_of(dim)
+    pulse, force = Gaussian(0.05, 0.02), (1.0, 0.5, 0.2)[:dim]
+    if medium == "acoustic":
+        first = PointSource(corner, pulse, volume=2.0)
+    else:
+        first = PointSource(corner, pulse, moment=np.eye(dim).tolist())
+    return [first, PointSource(inside, pulse, force=force)]
+
+
 def solver_of(case: str, world: World, **options: Any) -> Solver:
     """Return a solver at rest: sources on a corner and inside, receivers on a face and inside, an absorbing layer."""
     medium, dim, flux, precision, by_node = CASES_OF_GPUS[case]
     mesh = mesh_of(dim, world)
-    corner, inside = (1.0, 0.5, 0.5)[:dim], (0.27, 0.31, 0.4)[:dim]
-    pulse = Gaussian(0.05, 0.02)
-    if medium == "acoustic":
-        sources = [PointSource(corner, pulse, volume=2.0), PointSource(inside, pulse, force=(1.0, 0.5, 0.2)[:dim])]
-    else:
-        sources = [
-            PointSource(corner, pulse, moment=np.eye(dim).tolist()),
-            PointSource(inside, pulse, force=(1.0, 0.5, 0.2)[:dim]),
-        ]
     return Solver(
         mesh,
         material_of(mesh, medium, by_node),
@@ -71,8 +79,8 @@ def solver_of(case: str, world: World, **options: Any) -> Solver:
         medium=medium,
         precision=precision,
         boundaries="absorbing",
-        sources=sources,
-        receivers=[corner, inside, (0.51, 0.77, 0.1)[:dim]],
+        sources=sources_of(medium, dim),
+        receivers=receivers_of(dim),
         sample_every=2,
         sponge=0.2,
         peak_side=3,
@@ -86,6 +94,25 @@ def start(solver: Solver) -> None:
     shape = solver.values().shape
     states = np.random.default_rng(11).standard_normal((solver.mesh.total, *shape[1:]))
     solver.start_from(states[solver.mesh.number])
+
+
+def shot_of(case: str, world: World) -> tuple[Experiment, Material]:
+    """Return a shot with the sources and receivers of a solver, and its medium."""
+    medium, dim, flux, precision, by_node = CASES_OF_GPUS[case]
+    mesh = mesh_of(dim, world)
+    options = {"nodes": NODES, "flux": flux, "precision": precision, "boundaries": "absorbing", "threads": 1}
+    shot = Experiment(
+        mesh,
+        0.004,
+        7,
+        sources_of(medium, dim),
+        receivers_of(dim),
+        ("p",) if medium == "acoustic" else ("vx", "vy"),
+        {**options, "medium": medium, "sponge": 0.2},
+        snapshots=2,
+        world=world,
+    )
+    return shot, material_of(mesh, medium, by_node)
 
 
 def solver_with_boxes(world: World, **options: Any) -> Solver:

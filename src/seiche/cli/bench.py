@@ -120,11 +120,18 @@ def bench_waves(
     threads: RankThreads = None,
     transport: TransportOption = "auto",
     strong: Annotated[bool, typer.Option("--strong", help="Distribute one cube over all ranks.")] = False,
+    gradient: Annotated[
+        bool, typer.Option("--gradient", help="Measure the gradient of a misfit and a run, in a cube of all ranks.")
+    ] = False,
     json: JsonFile = None,
 ) -> None:
     """Measure a stage of the wave solver for each kernel variant, and the data sent between ranks."""
     from seiche.bench.waves import main as measure
+    from seiche.bench.waves_gradient import main as measure_gradient
 
+    if gradient:
+        measure_gradient(device=device, size=size, nodes=nodes or (6, 8), threads=threads, output=json)
+        return
     options: dict[str, Any] = {"device": device, "size": size, "seconds": seconds, "threads": threads}
     options |= {"transport": transport, "strong": strong, "output": json}
     measure(ghosts=ghost, variant=variant, nodes=nodes or 8, **options)

@@ -1,186 +1,157 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Derivatives of the right-hand side with respect to the media (theory/waves, section 10, eqs. 22 and 23)."""
+"""Derivatives of the misfit with respect to media and sources, from the sums of the adjoint run (theory/waves, eq. 23).
+
+The sums contain no moduli: with a, the adjoint state, and D = B k, the change of the state in a stage, they are
+a_v . D_v, in fluids a_p D_p, in solids tr a_S tr D_S and a_S : D_S, and the derivatives with respect to impedances.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.errors import CaseError
+from seiche.domain.world import World
 from seiche.waves.operator import Operator
+from seiche.waves.sources import Points
+from seiche.waves.sponge import Sponge
 
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class _Sides:
-    """Sides of owned elements and of their neighbours, with the weights of the nodes of the flux.
-
-    At hanging faces these are the nodes of the small side. `pair` interpolates velocities and tractions of the element
-    to them, `neighbour_pair` those of the neighbour (theory/waves, section 4).
-    """
-
-    element: npt.NDArray[np.int64]
-    neighbour: npt.NDArray[np.int64]
-    pair: tuple[Floats, Floats] | None
-    neighbour_pair: tuple[Floats, Floats] | None
-    weights: Floats
-
-    def values(
-        self,
-        state: Floats,
-        velocity: int,
-        stress: int,
-        nodes: npt.NDArray[np.int64],
-        normal: float,
-        *,
-        of_neighbour: bool = False,
-    ) -> tuple[Floats, Floats]:
-        """Return velocity and traction of a component, (sides, face nodes)."""
-        elements, pair = (self.neighbour, self.neighbour_pair) if of_neighbour else (self.element, self.pair)
-        v, t = state[elements, velocity][:, nodes], normal * state[elements, stress][:, nodes]
-        return (v, t) if pair is None else (v @ pair[0].T, t @ pair[1].T)
-
-
 class MediaGradient:
-    """Sums b^T M dL u over stages: derivatives with respect to density, moduli and impedances of the elements."""
+    """Derivatives with respect to density at constant moduli and impedances, to moduli and to impedances."""
 
-    def __init__(self, operator: Operator, outer: Sequence[npt.NDArray[np.bool_]]) -> None:
-        """Start at zero; `outer` flags, for each face, the elements without a neighbour."""
-        if operator.flux.slopes is None:
-            raise CaseError(f"gradient: the flux {operator.disc.flux.name} is not supported")
-        self._operator, self._outer = operator, outer
-        material, count = operator.material, operator.mesh.count
-        self._rho, self._stiff, self._mu = material.density, material.longitudinal, material.mu
-        self._z = operator.impedances
-        self.density, self.moduli, self.impedances = np.zeros(count), np.zeros((2, count)), np.zeros_like(self._z)
-        self._acoustic = operator.disc.medium == "acoustic"
-        self._face_weights = [self._weights_of(axis) for axis in range(operator.mesh.dim)]
-
-    def _weights_of(self, axis: int) -> Floats:
-        """Return the quadrature weights on faces across an axis, (elements, face nodes)."""
-        mesh, w = self._operator.mesh, self._operator.basis.weights
-        product: Floats = np.ones(1)
-        for _ in range(mesh.dim - 1):
-            product = np.asarray(np.kron(w, product), np.float64)
-        tangents = [tangent for tangent in range(mesh.dim) if tangent != axis]
-        area = np.prod(mesh.sizes[: mesh.count, tangents] / 2, axis=1)
-        return np.asarray(area[:, None] * product)
-
-    def _strain(self, stress: Floats, elements: npt.NDArray[np.int64] | slice = slice(None)) -> Floats:
-        """Return C^-1 : S, (n, components, nodes), shear components as those of the tensor."""
-        dim = self._operator.mesh.dim
-        mu = self._mu[elements][:, None, None]
-        lam = self._stiff[elements][:, None, None] - 2 * mu
-        trace = stress[:, :dim].sum(1, keepdims=True)
-        mean = trace / (dim * (dim * lam + 2 * mu))  # the only term in a fluid
-        compliance = np.divide(1.0, 2 * mu, out=np.zeros_like(mu), where=mu > 0)
-        strain = stress * compliance
-        strain[:, :dim] += mean - compliance * trace / dim
-        return np.asarray(strain)
-
-    def dual(self, state: Floats, elements: npt.NDArray[np.int64]) -> Floats:
-        """Return M b, without the nodal weights, for the fields of `elements`."""
-        rho, dim = self._rho[elements][:, None, None], self._operator.mesh.dim
-        if self._acoustic:
-            return np.concatenate([state[:, :1] / self._stiff[elements][:, None, None], rho * state[:, 1:]], 1)
-        strain = self._strain(state[:, dim:], elements)
-        strain[:, dim:] *= 2
-        return np.concatenate([rho * state[:, :dim], strain], 1)
-
-    def add(self, dt: float, adjoint: Floats, state: Floats, rate: Floats, added: Floats) -> None:
-        """Add a stage: the adjoint of its register, its state, L of the state, and the source terms of the rate."""
-        weights, dim = self._operator.weights, self._operator.mesh.dim
-        if self._acoustic:
-            total = rate + added
-            self.density -= dt * (weights * (adjoint[:, 1:] * total[:, 1:]).sum(1)).sum(1)
-            self.moduli[0] += dt * (weights * adjoint[:, 0] * total[:, 0]).sum(1) / self._stiff**2
+    def __init__(self, operator: Operator, sums: Floats) -> None:
+        """Multiply `sums`, (elements, sums(, nodes)), by the weights that the kernels omit."""
+        self._operator = operator
+        mesh, acoustic = operator.mesh, operator.disc.medium == "acoustic"
+        if operator.material.by_node:
+            weights = operator.weights[:, None]
         else:
-            total = rate[:, :dim] + added[:, :dim]
-            self.density -= dt * (weights * (adjoint[:, :dim] * total).sum(1)).sum(1)
-            # Moments are added to the stress itself: the strain rate excludes them.
-            first, second = self._strain(adjoint[:, dim:]), self._strain(rate[:, dim:])
-            traces = first[:, :dim].sum(1) * second[:, :dim].sum(1)
-            products = first * second
-            double = products[:, :dim].sum(1) + 2 * products[:, dim:].sum(1)
-            self.moduli[0] += dt * (weights * traces).sum(1)
-            self.moduli[1] += 2 * dt * (weights * double).sum(1)
-        for face in range(self._operator.mesh.faces):
-            self._add_face(dt, face, adjoint, state)
+            weights = np.prod(mesh.sizes[: mesh.count] / 2, axis=1)[:, None]
+        self._sums = np.moveaxis(sums * weights, 1, 0)
+        #: Derivatives with respect to the impedances of each kind of wave, (kinds, elements(, nodes)).
+        self.impedances = self._sums[2 if acoustic else 3 :]
+        #: Derivatives with respect to c_p by the rates of an absorbing layer.
+        self._of_layer = np.zeros_like(self._sums[0])
 
-    def _components(self, axis: int) -> list[tuple[int, int, float, int]]:
-        """Return velocity, stress, sign of the stored stress and kind of wave of the components of a face."""
-        dim = self._operator.mesh.dim
-        if self._acoustic:
-            return [(1 + axis, 0, -1.0, 0)]
-        stress = [dim + c if c == axis else 4 if dim == 2 else 9 - axis - c for c in range(dim)]
-        return [(c, stress[c], 1.0, 0 if c == axis else 1) for c in range(dim)]
-
-    def _sides(self, face: int) -> Iterator[_Sides]:
-        """Yield the pairs of sides that meet across a face of owned elements."""
+    def add_large_sides(self, slopes: Floats) -> None:
+        """Add the derivatives of large sides of hanging faces, at the nodes of their small sides."""
         operator, mesh = self._operator, self._operator.mesh
-        weights, neighbours = self._face_weights[face // 2], mesh.neighbours[:, face].astype(np.int64)
-        child = mesh.child[:, face]
-        large = neighbours[:, 1] >= 0
-        conforming = np.nonzero(~self._outer[face] & ~large & (child < 0))[0]
-        yield _Sides(conforming, neighbours[conforming, 0], None, None, weights[conforming])
-        for position in range(neighbours.shape[1] if operator.sides else 0):
-            pair = operator.mortar_pair(position)
-            small = np.nonzero(child == position)[0]
-            yield _Sides(small, neighbours[small, 0], None, pair, weights[small])
-            coarse = np.nonzero(large)[0]
-            neighbour_elements = neighbours[coarse, position]
-            yield _Sides(coarse, neighbour_elements, pair, None, weights[neighbour_elements])
+        for side, (element, face) in enumerate(operator.large_sides):
+            tangents = [axis for axis in range(mesh.dim) if axis != face // 2]
+            area = np.prod(mesh.sizes[element, tangents] / 4)
+            for child, of_child in enumerate(slopes[side]):
+                values = of_child * operator.face_weights * area
+                if operator.material.by_node:
+                    self.impedances[:, element, operator.face_nodes[face]] += values @ operator.half(child)
+                else:
+                    self.impedances[:, element] += values.sum(1)
 
-    def _add_face(self, dt: float, face: int, adjoint: Floats, state: Floats) -> None:
-        """Add the derivative of a face's flux with respect to impedances: d/dZ of (Z b_v + b_t) d (eq. 23)."""
-        operator = self._operator
-        axis, outward = face // 2, face % 2 * 2 - 1
-        nodes, opposite = operator.face_nodes[face], operator.face_nodes[face ^ 1]
-        outer, kind_of_side = self._outer[face], operator.boundaries[face]
-        upwind = operator.flux.slopes
-        groups = [sides for sides in self._sides(face) if len(sides.element)] if upwind else []
-        for velocity, stress, sign, kind in self._components(axis):
-            z, normal = self._z[kind], outward * sign
-            for sides in groups:
-                z_element, z_neighbour = z[sides.element][:, None], z[sides.neighbour][:, None]
-                v, t = sides.values(state, velocity, stress, nodes, normal)
-                bv, bt = sides.values(adjoint, velocity, stress, nodes, normal)
-                neighbour_v, neighbour_t = sides.values(state, velocity, stress, opposite, normal, of_neighbour=True)
-                # Without an impedance, as for tangential motion in a fluid, there is no flux (theory/waves, section 3).
-                inverse = np.divide(1.0, z_element + z_neighbour, out=np.zeros_like(z_element), where=z_element > 0)
-                d = (z_neighbour * (neighbour_v - v) + neighbour_t - t) * inverse
-                product = z_element * bv + bt
-                element_slope = dt * sides.weights * (bv * d - product * d * inverse)
-                np.add.at(self.impedances[kind], sides.element, element_slope.sum(1))
-                neighbour_slope = dt * sides.weights * product * (neighbour_v - v - d) * inverse
-                np.add.at(self.impedances[kind], sides.neighbour, neighbour_slope.sum(1))
-            if outer.any():
-                z_element, weights = z[outer][:, None], dt * self._face_weights[axis][outer]
-                v, t = state[outer, velocity][:, nodes], normal * state[outer, stress][:, nodes]
-                bv, bt = adjoint[outer, velocity][:, nodes], normal * adjoint[outer, stress][:, nodes]
-                inverse = np.divide(1.0, z_element, out=np.zeros_like(z_element), where=z_element > 0)
-                slope = np.zeros_like(v)
-                if kind_of_side == "absorbing":
-                    slope = 0.5 * bt * t * inverse**2 - 0.5 * bv * v
-                elif kind_of_side == "free" and upwind:
-                    slope = bt * t * inverse**2
-                elif upwind:  # rigid: d = -v
-                    slope = -bv * v
-                self.impedances[kind][outer] += (weights * slope).sum(1)
+    def add_layer(self, sponge: Sponge, dt: float, sums: Floats) -> None:
+        """Add the derivatives by the decay rates of a layer, which are proportional to c_p.
+
+        `sums` has the invariants of a and the state after each step, (elements of the layer, invariants, nodes).
+        """
+        operator, material, dim = self._operator, self._operator.material, self._operator.mesh.dim
+        elements = sponge.numbers
+        at_nodes = slice(None) if material.by_node else None
+        rho, cp, stiff, mu = (
+            values[elements][:, at_nodes]
+            for values in (material.density, material.cp, material.longitudinal, material.mu)
+        )
+        if operator.disc.medium == "acoustic":
+            potential = sums[:, 1] / stiff
+        else:
+            deviator = sums[:, 2] - sums[:, 1] / dim
+            shear = np.divide(deviator, 2 * mu, out=np.zeros_like(deviator), where=mu > 0)
+            potential = sums[:, 1] / (dim * (dim * stiff - (2 * dim - 2) * mu)) + shear
+        slopes = -dt * sponge.rates / cp * operator.weights[elements] * (potential - rho * sums[:, 0])
+        self._of_layer[elements] += slopes if material.by_node else slopes.sum(1)
+
+    def subtract_moments(self, points: Points, strengths: Floats, sums: Floats) -> None:
+        """Remove the changes of the stress by moments, which do not depend on the moduli.
+
+        Args:
+            points: the parts of sources.
+            strengths: of each part, (parts, fields).
+            sums: amplitudes times the adjoint stress, (parts, fields, nodes).
+        """
+        dim = self._operator.mesh.dim
+        if self._operator.disc.medium == "acoustic":
+            return
+        stress, weighted = strengths[:, dim:], sums[:, dim:] * values_at_nodes(points)[:, None]
+        traces = stress[:, :dim].sum(1)[:, None] * weighted[:, :dim].sum(1)
+        products = stress[:, :, None] * weighted
+        double = products[:, :dim].sum(1) + 2 * products[:, dim:].sum(1)
+        for row, values in ((1, traces), (2, double)):
+            np.subtract.at(
+                self._sums[row], points.element, values if self._operator.material.by_node else values.sum(1)
+            )
 
     def of_speeds(self) -> tuple[Floats, Floats, Floats]:
-        """Return the derivatives with respect to density, c_p and c_s of the elements."""
-        rho, zp = self._rho, self.impedances[0]
-        cp = self._operator.material.cp
-        if self._acoustic:
-            stiff = self.moduli[0]
-            return self.density + stiff * cp**2 + zp * cp, 2 * rho * cp * stiff + rho * zp, np.zeros_like(cp)
-        cs = self._operator.material.cs
+        """Return the derivatives with respect to density, c_p and c_s."""
+        material, dim = self._operator.material, self._operator.mesh.dim
+        rho, cp, cs = material.density, material.cp, material.cs
+        density, zp = self._sums[0], self.impedances[0]
+        stiff, mu = material.longitudinal, material.mu
+        if self._operator.disc.medium == "acoustic":
+            kappa = self._sums[1] / stiff**2
+            of_density = density + kappa * cp**2 + zp * cp
+            return of_density, 2 * rho * cp * kappa + rho * zp + self._of_layer, np.zeros_like(cp)
         zs = np.where(cs > 0, self.impedances[1], 0.0)  # a fluid remains a fluid
-        lam, mu = self.moduli
-        density = self.density + lam * (cp**2 - 2 * cs**2) + mu * cs**2 + zp * cp + zs * cs
-        return density, 2 * rho * cp * lam + rho * zp, rho * cs * (2 * mu - 4 * lam) + rho * zs
+        lam = self._sums[1] / (dim * stiff - (2 * dim - 2) * mu) ** 2
+        deviator = self._sums[2] - self._sums[1] / dim
+        shear = 2 * (np.divide(deviator, 4 * mu**2, out=np.zeros_like(mu), where=mu > 0) + lam / dim)
+        density = density + lam * (cp**2 - 2 * cs**2) + shear * cs**2 + zp * cp + zs * cs
+        of_cp = 2 * rho * cp * lam + rho * zp + self._of_layer
+        return density, of_cp, rho * cs * (2 * shear - 4 * lam) + rho * zs
+
+
+def values_at_nodes(points: Points) -> Floats:
+    """Return the Lagrange polynomials of the parts of points at all nodes, times their shares, (parts, nodes)."""
+    parts, dim, n = points.values.shape
+    product = points.values[:, 0]
+    for axis in range(1, dim):  # nodes count along x first
+        product = (points.values[:, axis, :, None] * product[:, None]).reshape(parts, n ** (axis + 1))
+    return np.asarray(product * points.share[:, None])
+
+
+def of_sources(operator: Operator, points: Points, count: int, sums: Floats, world: World) -> Floats:
+    """Return the derivatives with respect to the strengths of `count` sources, (count, fields) (collective).
+
+    Args:
+        operator: the right-hand side.
+        points: the parts of sources on this rank.
+        count: number of sources.
+        sums: amplitudes times b, (parts, fields, nodes).
+        world: the ranks.
+    """
+    dual, dim = sums.copy(), operator.mesh.dim
+    if operator.disc.medium == "acoustic":
+        dual[:, 1:] *= -1
+    else:
+        dual[:, :dim] *= -1
+        dual[:, dim:] = _strain(operator, sums[:, dim:], points.element)
+        dual[:, 2 * dim :] *= 2
+    parts = (dual * values_at_nodes(points)[:, None]).sum(2)
+    local = operator.mesh.number[points.element], points.point, parts
+    number, point, values = (np.concatenate(arrays) for arrays in zip(*world.allgather(local), strict=True))
+    result = np.zeros((count, sums.shape[1]))
+    for row in np.lexsort((point, number)):  # along the curve: the same sum on any number of ranks
+        result[point[row]] += values[row]
+    return result
+
+
+def _strain(operator: Operator, stress: Floats, elements: npt.NDArray[np.int32]) -> Floats:
+    """Return C^-1 : S, (parts, components, nodes), shear components as those of the tensor."""
+    material, dim = operator.material, operator.mesh.dim
+    at_nodes = slice(None) if material.by_node else None
+    mu = material.mu[elements][:, None, at_nodes]
+    lam = material.longitudinal[elements][:, None, at_nodes] - 2 * mu
+    trace = stress[:, :dim].sum(1, keepdims=True)
+    mean = trace / (dim * (dim * lam + 2 * mu))  # the only term in a fluid
+    compliance = np.divide(1.0, 2 * mu, out=np.zeros_like(mu), where=mu > 0)
+    strain = stress * compliance
+    strain[:, :dim] += mean - compliance * trace / dim
+    return np.asarray(strain)

@@ -181,6 +181,19 @@ class Operator:
         """Return the halo plan of the traces."""
         return self.pieces.plan(self.sent_slots, self.ghost_slots, self.disc.slot)
 
+    @property
+    def large_sides(self) -> npt.NDArray[np.int32]:
+        """Return element and face of the large sides of hanging faces, (sides, 2)."""
+        return self._sides
+
+    @cached_property
+    def face_weights(self) -> Floats:
+        """Return the quadrature weights of the nodes of a face, without its area, (face nodes,)."""
+        product: Floats = np.ones(1)
+        for _ in range(self.mesh.dim - 1):
+            product = np.asarray(np.kron(self.basis.weights, product), np.float64)
+        return product
+
     def half(self, child: int) -> Floats:
         """Return the interpolation of a large face's values to the nodes of a child, (face nodes, face nodes)."""
         return _of_child(self.basis.halves(), child, self.mesh.dim)
@@ -242,11 +255,6 @@ class Operator:
         """Return the interpolations of velocities and of tractions to halves of a line (theory/waves, section 4)."""
         plain, filtered = self.basis.halves(), self.basis.filtered_halves()
         return (filtered, plain) if self.disc.medium == "acoustic" else (plain, filtered)
-
-    def mortar_pair(self, child: int) -> tuple[Floats, Floats]:
-        """Return the interpolations of velocities and tractions to a child's nodes, (face nodes, face nodes)."""
-        velocity, traction = (_of_child(halves, child, self.mesh.dim) for halves in self._halves)
-        return velocity, traction
 
     @cached_property
     def mortar_matrices(self) -> dict[str, Array]:

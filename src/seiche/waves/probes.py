@@ -63,7 +63,8 @@ class Sources:
         self._backend, self._operator, self._sources = operator.backend, operator, tuple(sources)
         disc, mesh, basis = operator.disc, operator.mesh, operator.basis
         points = share_out(mesh, basis, [source.position for source in sources], "source", world)
-        self._point = points.point
+        #: The sources as parts in elements.
+        self.points = points
         volume = np.prod(mesh.sizes[points.element] / 2, axis=1)
         strengths = np.array([source.strengths(disc.medium, mesh.dim) for source in sources])[points.point]
         strengths *= (points.share / volume)[:, None]
@@ -100,13 +101,19 @@ class Sources:
         strengths, b = self._strengths[stage], self._weights[stage]
         return self._operator.launch(spec, 0, self.items, **members, strengths=strengths, b=b)
 
+    @property
+    def layout(self) -> dict[str, Any]:
+        """Return the elements with sources, the sources of each, and their amplitudes."""
+        names = "elements", "first", "amplitudes", "sources"
+        return {name: self._members[name] for name in names}
+
     def send(self, step: int, dt: float) -> None:
         """Upload the amplitudes of the window that starts at `step`."""
         if not self.items:
             return
         window = self._shape[0]
         times = (step + np.arange(window)[:, None] + np.array(self._times)) * dt
-        values = (np.stack([source.time(times) for source in self._sources], -1) * self.factors)[..., self._point]
+        values = (np.stack([source.time(times) for source in self._sources], -1) * self.factors)[..., self.points.point]
         self._backend.assign(self._amplitudes, values.astype(self._operator.disc.real).ravel())
 
 
@@ -131,11 +138,12 @@ class Receivers:
             raise CaseError(f"receivers: sample interval of {interval} steps: must be at least 1")
         self._backend, self._operator, self.count, self.every = operator.backend, operator, len(positions), interval
         self._world = world
-        self._points = share_out(operator.mesh, operator.basis, positions, "receiver", world)
-        self._positions = np.asarray(positions, np.float64)[self._points.point]
+        #: The receivers as parts in elements.
+        self.points = share_out(operator.mesh, operator.basis, positions, "receiver", world)
+        self._positions = np.asarray(positions, np.float64)[self.points.point]
         #: Incident fields in boxes around sources, which the samples include.
         self.incident: Incident | None = None
-        disc, parts = operator.disc, len(self._points.element)
+        disc, parts = operator.disc, len(self.points.element)
         #: Parts of receivers on this rank.
         self.items = parts
         self._shape = (window // interval, parts, disc.fields)
@@ -145,8 +153,8 @@ class Receivers:
         self.first = 0
         self._previous_samples = np.zeros((0, self.count, disc.fields))
         self._members = {
-            "elements": self._backend.upload(self._points.element),
-            "weights": self._backend.upload(self._points.values.astype(disc.real)),
+            "elements": self._backend.upload(self.points.element),
+            "weights": self._backend.upload(self.points.values.astype(disc.real)),
             "clock": clock,
             "samples": self._samples,
             "receivers": parts,
@@ -177,13 +185,13 @@ class Receivers:
             samples = self._backend.download(self._samples)[rows]
             if self.incident is not None:
                 steps: npt.NDArray[np.float64] = window + self.every * np.arange(rows.start + 1.0, rows.stop + 1.0)
-                samples = samples + self.incident.samples(self._points.element, self._positions, steps)
+                samples = samples + self.incident.samples(self.points.element, self._positions, steps)
             self._rows.append(samples)
 
     def samples(self) -> npt.NDArray[np.float64]:
         """Return all samples, (rows, receivers, fields), on every rank (collective)."""
         rows = np.concatenate([np.zeros((0, *self._shape[1:])), *self._rows])
-        points = self._points
+        points = self.points
         local = (self._operator.mesh.number[points.element], points.point, points.share, rows)
         gathered = [*zip(*self._world.allgather(local), strict=True)]
         number, point, share = (np.concatenate(arrays) for arrays in gathered[:3])

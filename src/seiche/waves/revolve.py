@@ -8,6 +8,7 @@ computed steps (Griewank and Walther 2000, doi:10.1145/347837.347846).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import comb
 
 
@@ -17,6 +18,32 @@ def stored_steps(begin: int, end: int, free: int) -> Iterator[int]:
         begin += _forward(end - begin, free)
         free -= 1
         yield begin
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """Work for the reversal of a run: computed steps (the run included), stored states and restored states."""
+
+    computed: int
+    stored: int
+    restored: int
+
+
+def reversal_of(steps: int, count: int) -> Reversal:
+    """Return the work for `steps` steps with at most `count` stored states, the first one included."""
+    stack, computed = [0], steps
+    stack += stored_steps(0, steps, count - 1)
+    stored = len(stack)
+    for step in reversed(range(steps)):
+        while stack[-1] > step:
+            stack.pop()
+        begin = stack[-1]
+        if begin < step:
+            new = list(stored_steps(begin, step + 1, count - len(stack)))
+            stack += new
+            stored += len(new)
+        computed += step - begin
+    return Reversal(computed, stored, steps)
 
 
 def _forward(steps: int, free: int) -> int:

@@ -67,6 +67,8 @@ class WaveSolver(SolverBase):
         medium: acoustic (p, v) or elastic (v, S).
         operator: the right-hand side.
         u: the unknowns on the device, (elements, unknowns, nodes).
+        arrays: these, the Runge-Kutta register, traces and clock.
+        sweeps: the kernels of a Runge-Kutta stage.
         largest_step: the longest stable time step.
         ghosts, sources, receivers, sponge, peak, memory: components of a step, None if unused.
     """
@@ -204,6 +206,7 @@ class WaveSolver(SolverBase):
 
     def _assemble(self, arrays: Arrays, variant: Variant, *, leapfrog: bool) -> None:
         """Assemble the stages of both kinds of step, of a start and of the right-hand side alone."""
+        self.arrays = arrays
         self._steps = WaveSteps(self.operator, arrays, self._parts, self.dt)
         self._begin = (self._steps.first_traces(0), self._steps.first_traces(1))
         self._leap: Leapfrog | None = None
@@ -215,7 +218,7 @@ class WaveSolver(SolverBase):
         else:
             state = self.u, arrays.k
             sweeps = Sweeps(self.operator, variant, state, arrays.traces, ghosts=self.ghosts, memory=self.memory)
-            self._sweeps = sweeps  # its arrays must outlive the launches, which store only addresses
+            self.sweeps = sweeps  # its arrays must outlive the launches, which store only addresses
             self._phases = (self._steps.runge_kutta(sweeps, 0), self._steps.runge_kutta(sweeps, 1))
             self._rate = sweeps.stage(0, 0, dt=1.0, b=0.0), sweeps.stage(0, 1, dt=1.0, b=0.0)
 

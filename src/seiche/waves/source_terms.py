@@ -45,6 +45,7 @@ class SourceTerms:
     Attributes:
         factors: factor of the amplitude of each source from now on.
         deltas: numbers of the sources that are deltas, ascending.
+        delta: these sources, None if there are none.
         reasons: why sources are deltas, by their numbers.
         incident: the incident fields, None if there are none.
         history: earlier factors: first step, factors.
@@ -82,26 +83,26 @@ class SourceTerms:
         self.factors = np.ones(len(sources))
         self.history: list[tuple[int, npt.NDArray[np.float64]]] = [(0, self.factors.copy())]
         self.deltas = np.array(sorted(set(range(len(sources))) - {box.source for box in boxes}), np.int64)
-        self._delta = None
+        self.delta: Sources | None = None
         if len(self.deltas):
             chosen = [sources[number] for number in self.deltas]
-            self._delta = Sources(operator, chosen, clock, window, world, leapfrog=leapfrog)
+            self.delta = Sources(operator, chosen, clock, window, world, leapfrog=leapfrog)
         self.incident = Incident(operator, sources, boxes, timing, leapfrog=leapfrog) if boxes else None
 
     def stages(self, number: int, state: tuple[Array, Array, Array], dt: float) -> list[Stage]:
         """Return the launches of a stage; `state` has the unknowns, the register and the new traces."""
         stages = []
-        if self._delta is not None and self._delta.items:
-            stages.append(Stage("sources", *self._delta.stage(number, dt, *state)))
+        if self.delta is not None and self.delta.items:
+            stages.append(Stage("sources", *self.delta.stage(number, dt, *state)))
         return stages if self.incident is None else [*stages, *self.incident.stages(number, *state)]
 
     def send(self, first: int, step: int, dt: float) -> None:
         """Upload amplitudes and tables of the window that starts at step `first`, before step `step`."""
         if not np.array_equal(self.factors, self.history[-1][1]):
             self._change(step, self.factors.copy())
-        if self._delta is not None:
-            self._delta.factors[:] = self.factors[self.deltas]
-            self._delta.send(first, dt)
+        if self.delta is not None:
+            self.delta.factors[:] = self.factors[self.deltas]
+            self.delta.send(first, dt)
         if self.incident is not None:
             self.incident.send(first)
 

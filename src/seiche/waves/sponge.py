@@ -56,6 +56,8 @@ class Sponge:
         self.items = len(elements)
         if not any(world.allgather(self.items)):
             raise CaseError("sponge: requires an absorbing side of the box, but there is none")
+        #: Elements of the layer, and the decay rates at their nodes, (items, nodes).
+        self.numbers, self.rates = elements, rates[elements]
         self._elements = operator.backend.upload(elements.astype(np.int32))
         self._factors = operator.real_array(np.exp(-rates[elements] * dt))
 

@@ -26,6 +26,8 @@ from seiche.waves.ghosts import Ghosts
 from seiche.waves.operator import Operator
 
 _POSITIONS: tuple[dg.Position, ...] = ("first", "inner", "inner", "inner", "last")
+#: The stages of a range of teams: name, begin, end, stages that must precede them.
+Sweep = Callable[..., list[Stage]]
 #: Stages of a step.
 STAGES = len(_POSITIONS)
 
@@ -42,6 +44,43 @@ def check_variant(variant: str) -> None:
     """Raise CaseError for an unknown variant."""
     if variant not in get_args(Variant):
         raise CaseError(f"variant = {variant!r}: must be one of {', '.join(get_args(Variant))}")
+
+
+def around_messages(
+    operator: Operator,
+    ghosts: Ghosts | None,
+    state: tuple[Array, Array],
+    sweep: Sweep,
+    mortars: Callable[[int, int], list[Stage]] | None = None,
+) -> list[Stage]:
+    """Return the corrections and sweeps of a stage, those of the interior elements during the halo exchange.
+
+    Args:
+        operator: the arrays of the right-hand side.
+        ghosts: the halo exchange, None on one rank.
+        state: unknowns and their traces.
+        sweep: returns the stages of the teams begin ... end - 1 by name, begin, end and the stages before them.
+        mortars: returns further stages of the large sides begin ... end - 1, before the sweep of their elements.
+    """
+    mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
+    per_team = dg.team_of(operator.disc).elements
+    items, inner = -(-mesh.count // per_team), mesh.interior // per_team
+
+    def corrections(begin: int, end: int) -> list[Stage]:
+        further = mortars(begin, end) if mortars is not None and begin < end else []
+        return [*operator.mortar_stages(*state, begin, end), *further]
+
+    if ghosts is None:
+        return [*corrections(0, sides), *sweep("elements", 0, items)]
+    send, receive = ghosts.stages(state[1])
+    return [
+        send,
+        *corrections(0, inner_sides),
+        *sweep("elements interior", 0, inner),
+        receive,
+        *corrections(inner_sides, sides),
+        *sweep("elements edge", inner, items, ("receive halo",)),
+    ]
 
 
 class Sweeps:
@@ -69,26 +108,11 @@ class Sweeps:
 
     def stage(self, number: int, trace: int, *, dt: float, b: float) -> list[Stage]:
         """Return corrections and the sweeps of a stage that reads the traces `trace` and writes the others."""
-        operator, ghosts, traces = self._operator, self._ghosts, self._traces[trace]
-        mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
-        per_team = dg.team_of(operator.disc).elements
-        items, inner = -(-mesh.count // per_team), mesh.interior // per_team
-        sweep = self._sweep(number, trace, dt, b)
-        if ghosts is None:
-            parts = [*operator.mortar_stages(self._u, traces, 0, sides), *sweep("elements", 0, items)]
-        else:
-            send, receive = ghosts.stages(traces)
-            parts = [
-                send,
-                *operator.mortar_stages(self._u, traces, 0, inner_sides),
-                *sweep("elements interior", 0, inner),
-                receive,
-                *operator.mortar_stages(self._u, traces, inner_sides, sides),
-                *sweep("elements edge", inner, items, ("receive halo",)),
-            ]
+        traces = self._traces[trace]
+        parts = around_messages(self._operator, self._ghosts, (self._u, traces), self._sweep(number, trace, dt, b))
         return parts if self._variant == "fused" else [*parts, self._integration(number, trace, dt, b)]
 
-    def _sweep(self, number: int, trace: int, dt: float, b: float) -> Callable[..., list[Stage]]:
+    def _sweep(self, number: int, trace: int, dt: float, b: float) -> Sweep:
         """Return a function from a range of items to the launches before any separate integration."""
         operator, disc = self._operator, self._operator.disc
         per_team = dg.team_of(disc).elements
@@ -110,6 +134,8 @@ class Sweeps:
                 "k": self._k if fused else self._rates,
                 "trace": self._traces[trace],
                 "next_trace": self._traces[1 - trace],
+                "next_u": None,
+                "next_k": None,
                 "reach": dg.team_of(disc).prefetch,
                 "a": LSRK_A[number],
                 "b": b,

@@ -3,7 +3,8 @@
 /// 12).
 ///
 /// `outward` is +1 or -1, the only non-zero component of the outward normal. s is the own stress S_ca, so `outward` s
-/// is the traction. A trace is written with the normal of the neighbour that reads it.
+/// is the traction. A trace is written with the normal of the neighbour that reads it. `slope` is the derivative of the
+/// face terms with respect to the impedance of the element, from the v* - v- of a state and of its adjoint (eq. 23).
 #pragma once
 #include "../launch.hpp"
 
@@ -31,6 +32,10 @@ struct Upwind {
   SEICHE_FN static Real impedance(const Real* q) {
     return q[2];
   }
+  template <class Real>
+  SEICHE_FN static Real slope(Real dv, Real adjoint_dv) {
+    return dv * adjoint_dv;
+  }
 };
 
 /// Averages of both sides. Trace: v and t. Coefficients: v* - v- = q0 [v] + q1 [t], t* - t- = q2 [v] + q3 [t] (eq. 12).
@@ -52,6 +57,10 @@ struct Central {
   }
   template <class Real>
   SEICHE_FN static Real impedance(const Real*) {
+    return Real(0);
+  }
+  template <class Real>
+  SEICHE_FN static Real slope(Real, Real) {
     return Real(0);
   }
 };

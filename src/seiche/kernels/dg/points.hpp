@@ -15,7 +15,7 @@ SEICHE_FN Real at_point(const Real* weights, int node) {
 }
 
 /// Adds the sources of an element in one of `stages` stages to the state, and rewrites its traces. The five stages of
-/// Runge-Kutta have a register, the two of leapfrog none.
+/// Runge-Kutta and the single one of the adjoint's residuals have a register, the two of leapfrog none.
 template <class Elements, int stages>
 struct AddSources {
   using Real = typename Elements::Real;
@@ -49,7 +49,7 @@ struct AddSources {
           const Index at = element * Elements::size + f * Box::nodes + node;
           const Real change =
               increment * strengths[s * Fields::count + f] * on.template source_factor<f>(element, node);
-          if constexpr (stages == 5) k[at] += change;
+          if constexpr (stages != 2) k[at] += change;
           u[at] = multiply_add(b, change, u[at]);
         });
       });

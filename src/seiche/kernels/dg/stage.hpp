@@ -9,7 +9,9 @@ namespace seiche {
 
 /// Position of the stage. The first does not read the register y (A = 0), the last need not write it. `rates` only
 /// stores L(u) in place of the register; another kernel then updates the state and its traces (integrate.hpp).
-enum class Position { first, inner, last, rates };
+/// `tape_first`, `tape` and `tape_last` leave state and register as they are and write the new ones elsewhere, for the
+/// adjoint of the step; the last state is not written. `adjoint` is the stage of the adjoint (theory/waves, eq. 22).
+enum class Position { first, inner, last, rates, tape_first, tape, tape_last, adjoint };
 
 /// Bits of `tuning`: unrolled nodes, early loads of the register, prefetch of later elements, streaming stores
 /// (registry/dg.py, Team).
@@ -21,12 +23,18 @@ struct FusedStage {
   static constexpr bool unrolled = tuning & 1, ahead = tuning & 4, passing = tuning & 8;
   /// Disabled on the CPU, where it would prevent vectorisation of the loop over a line of nodes.
   static constexpr bool early = !vector_lanes && (tuning & 2);
-  static constexpr bool rates_only = position == Position::rates;
-  static constexpr bool reads_register = position != Position::first && !rates_only;
+  static constexpr bool rates_only = position == Position::rates, is_adjoint = position == Position::adjoint;
+  static constexpr bool begins = position == Position::first || position == Position::tape_first;
+  static constexpr bool ends = position == Position::tape_last;
+  static constexpr bool taped = ends || position == Position::tape_first || position == Position::tape;
+  static constexpr bool reads_register = !begins && !rates_only;
+  static constexpr bool writes_register = position != Position::last && !rates_only;
+  static constexpr bool writes_state = !rates_only && !ends;
   using Given = typename Elements::template Given<true>;
   using Line = typename Elements::Line;
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
-  static constexpr int states = rates_only ? 2 : position == Position::inner ? 4 : 3, traces = rates_only ? 1 : 2;
+  static constexpr int states = 1 + (rates_only || writes_state) + reads_register + writes_register;
+  static constexpr int traces = writes_state ? 2 : 1;
   static constexpr int bytes =
       elements * static_cast<int>(sizeof(Real)) * (states * size + traces * Box::faces * Elements::slot);
   Elements on;
@@ -34,8 +42,13 @@ struct FusedStage {
   Real* k;
   const Real* trace;
   Real* next_trace;
+  Real* next_u;  ///< taped stages: new state and register
+  Real* next_k;
   Index reach;  ///< prefetch distance in items
   Real a, b, dt;
+
+  SEICHE_FN Real* new_u() const { return taped ? next_u : u; }
+  SEICHE_FN Real* new_k() const { return taped ? next_k : k; }
 
   /// The CPU processes the elements of an item one by one.
   static constexpr int together = vector_lanes ? 1 : elements;
@@ -68,7 +81,7 @@ struct FusedStage {
           [&](const Line& line, const Loaded& loaded, int element, int i, int j, int k) SEICHE_INLINED {
             node(line, loaded, state_of(scratch, first, element), scratch.given[element], first + element, i, j, k);
           });
-      if constexpr (vector_lanes && !rates_only) all_traces(team, first, scratch);
+      if constexpr (vector_lanes && writes_state) all_traces(team, first, scratch.given[0]);
     });
   }
 
@@ -117,8 +130,18 @@ struct FusedStage {
 
   SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* state, const Given& given, Index element,
                       int i, int j, int k) const {
+    Real r[Fields::count];
+    rates_at(line, state, given, element, i, j, k, r);
+    update([&]<int f>(Index at)
+               SEICHE_INLINED { return early ? loaded.of[reads_register && early ? f : 0] : this->k[at]; },
+           state, given, element, i, j, k, r);
+  }
+
+  /// L(u) at a node.
+  SEICHE_FN void rates_at(const Line& line, const Real* state, const Given& given, Index element, int i, int j, int k,
+                          Real (&r)[Fields::count]) const {
     const int node = i + n * j + Box::face * k;
-    Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count], after[Fields::count];
+    Real dv[dim][waves], ds[dim][waves], m[Fields::moduli];
     static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int index = axis == 0 ? i : axis == dim - 1 ? k : j;
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
@@ -132,19 +155,36 @@ struct FusedStage {
     });
     on.moduli_of(line, element, node, m);
     Fields::rates(dv, ds, m, r);
+  }
+
+  /// Integration of a node (eq. 15, or eq. 22 with u = b and k = a), and its new traces on the GPU. `old` returns the
+  /// register.
+  template <class Old>
+  SEICHE_FN void update(Old&& old, const Real* state, const Given& given, Index element, int i, int j, int k,
+                        const Real (&r)[Fields::count]) const {
+    const int node = i + n * j + Box::face * k;
+    Real after[Fields::count];
     static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
       const Index at = element * size + f * Box::nodes + node;
       if constexpr (rates_only) {
         store<passing>(this->k + at, r[f]);
       } else {
-        Real change = dt * r[f];
-        if constexpr (reads_register) change = multiply_add(a, early ? loaded.of[early ? f : 0] : this->k[at], change);
-        if constexpr (position != Position::last) store<passing>(this->k + at, change);
-        after[f] = multiply_add(b, change, state[f * Box::nodes + node]);
-        store<passing>(u + at, after[f]);
+        Real change;
+        if constexpr (is_adjoint) {
+          change = multiply_add(dt, r[f], old.template operator()<f>(at));
+        } else {
+          change = dt * r[f];
+          if constexpr (reads_register) change = multiply_add(a, old.template operator()<f>(at), change);
+        }
+        if constexpr (writes_register) store<passing>(new_k() + at, change);
+        if constexpr (writes_state) {
+          const Real before = state[f * Box::nodes + node];
+          after[f] = multiply_add(b, change, is_adjoint ? a * before : before);
+          store<passing>(new_u() + at, after[f]);
+        }
       }
     });
-    if constexpr (!vector_lanes && !rates_only) {
+    if constexpr (!vector_lanes && writes_state) {
       static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
         const int index = axis == 0         ? i
                           : axis == dim - 1 ? k
@@ -196,11 +236,11 @@ struct FusedStage {
       });
     });
   }
-  SEICHE_FN void all_traces(const Team& team, Index element, const Scratch& scratch) const {
+  SEICHE_FN void all_traces(const Team& team, Index element, const Given& given) const {
     for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
       team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
-        const Real* after = u + element * size + Elements::on_face(axis, side, face_node);
-        new_trace<axis, side>(after, Box::nodes, scratch.given[0], element, face_node);
+        const Real* after = new_u() + element * size + Elements::on_face(axis, side, face_node);
+        new_trace<axis, side>(after, Box::nodes, given, element, face_node);
       });
     });
   }

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from . import (
     dg,
+    dg_adjoint,
     flow,
     halo,
     ibm,
@@ -35,7 +36,7 @@ _FOLDERS = {m.__name__.rpartition(".")[2]: m for m in (dg, flow, halo, ibm, kspa
 _BUILT = (flow, halo, ibm, membrane, reduce)
 _DEFAULT = (dg, ibm, kspace, kspace_radial, kspace_ranks, resident, sites)
 _OTHER = (
-    *(dg, flow, halo, ibm, kspace, membrane, resident, sites),
+    *(dg, dg_adjoint, flow, halo, ibm, kspace, membrane, resident, sites),
     *(kspace_lines, kspace_passes, kspace_radial, kspace_ranks),
 )
 

@@ -16,6 +16,8 @@ from .spec import CPP_TYPE, KernelSpec, Members, pointers, typed_members
 from .spec import Real as Real
 
 Position = Literal["first", "inner", "last"]
+#: Positions of stages that keep the state before each stage, for the adjoint of a step.
+Tape = Literal["tape_first", "tape", "tape_last"]
 #: Division of a stage into kernels: one; volume and faces, then integration; three separate ones.
 Variant = Literal["fused", "fused-flux", "separate"]
 #: Unknowns that a half of a leapfrog step advances.
@@ -129,7 +131,7 @@ def team_of(scheme: Discretisation) -> Team:
     return measured.get(scheme.nodes) or Team(max(1, 128 // scheme.face_nodes))
 
 
-def fused_stage(scheme: Discretisation, position: Position, team: Team | None = None) -> KernelSpec:
+def fused_stage(scheme: Discretisation, position: Position | Tape, team: Team | None = None) -> KernelSpec:
     """One Runge-Kutta stage in one sweep, by `team` or the fastest measured one."""
     return _sweep(scheme, position, team or team_of(scheme))
 
@@ -140,12 +142,17 @@ def rates(scheme: Discretisation) -> KernelSpec:
 
 
 def _sweep(scheme: Discretisation, position: str, team: Team) -> KernelSpec:
-    members: Members = (("on", scheme.members), *pointers("u k trace next_trace"), ("reach", "int64"))
     name = f"FusedStage<{scheme.type},Position::{position}"
-    return _by_team(scheme, team, name, "dg/stage.hpp", (*members, *typed_members(scheme.real, "a b dt")))
+    return by_team(scheme, team, name, "dg/stage.hpp", stage_members(scheme))
 
 
-def _by_team(scheme: Discretisation, team: Team, name: str, header: str, members: Members) -> KernelSpec:
+def stage_members(scheme: Discretisation) -> Members:
+    """Return the members of a stage in one sweep."""
+    arrays = pointers("u k trace next_trace next_u next_k")
+    return (("on", scheme.members), *arrays, ("reach", "int64"), *typed_members(scheme.real, "a b dt"))
+
+
+def by_team(scheme: Discretisation, team: Team, name: str, header: str, members: Members) -> KernelSpec:
     """Return a kernel of whole elements; its last template arguments describe the team."""
     spec = _element_kernel(scheme, f"{name},{team.elements},{team.layers},{team.tuning}>", header, members)
     return replace(spec, threads=scheme.face_nodes * team.elements * team.layers, blocks=team.blocks, may_spill=True)
@@ -170,7 +177,7 @@ def face_flux(scheme: Discretisation) -> KernelSpec:
         *pointers("u trace contributions"),
         ("weights", (scheme.real, scheme.nodes)),
     )
-    return _per_element(scheme, f"FaceFlux<{scheme.type}>", "dg/separate.hpp", members)
+    return per_element(scheme, f"FaceFlux<{scheme.type}>", "dg/separate.hpp", members)
 
 
 def integrate(scheme: Discretisation, position: Position, weighed: bool) -> KernelSpec:
@@ -193,7 +200,7 @@ def integrate_attenuated(scheme: Discretisation, position: Position, mechanisms:
 def damp_memory(scheme: Discretisation, mechanisms: int) -> KernelSpec:
     """The decay of memory variables in an absorbing layer; one item per element of the layer."""
     arrays = pointers("memory elements factors")
-    return _per_element(scheme, f"DampMemory<{scheme.type},{mechanisms}>", "dg/attenuate.hpp", arrays)
+    return per_element(scheme, f"DampMemory<{scheme.type},{mechanisms}>", "dg/attenuate.hpp", arrays)
 
 
 def leap_team(scheme: Discretisation) -> Team:
@@ -214,19 +221,19 @@ def leap_team(scheme: Discretisation) -> Team:
 def leap(scheme: Discretisation, half: Half, team: Team | None = None) -> KernelSpec:
     """One half of a leapfrog step with the central flux, by `team` or the fastest measured one."""
     members: Members = (("on", scheme.members), *pointers("u trace"), ("reach", "int64"), ("dt", scheme.real))
-    return _by_team(scheme, team or leap_team(scheme), f"Leap<{scheme.type},Half::{half}", "dg/leap.hpp", members)
+    return by_team(scheme, team or leap_team(scheme), f"Leap<{scheme.type},Half::{half}", "dg/leap.hpp", members)
 
 
 def absorbing_impedance(scheme: Discretisation) -> KernelSpec:
     """The impedance of absorbing sides in leapfrog; one item per adjacent element."""
-    return _per_element(scheme, f"Resist<{scheme.type}>", "dg/sponge.hpp", (("on", scheme.members), *_DAMPING))
+    return per_element(scheme, f"Resist<{scheme.type}>", "dg/sponge.hpp", (("on", scheme.members), *_DAMPING))
 
 
 _DAMPING = pointers("u trace elements factors")
-_MORTARS = pointers("sides small_slots large_slots faces halves projections")
+MORTARS = pointers("sides small_slots large_slots faces halves projections")
 
 
-def _per_element(
+def per_element(
     scheme: Discretisation, functor: str, header: str, members: Members, *, few: bool = False
 ) -> KernelSpec:
     """Return a kernel with one team per point, face or element; `few` if there are few of them."""
@@ -236,7 +243,7 @@ def _per_element(
 
 def _mortar_kernel(scheme: Discretisation, name: str, arrays: str) -> KernelSpec:
     functor = f"{name}<{scheme.type},{str(scheme.nodal).lower()}>"
-    return _per_element(scheme, functor, "dg/mortar.hpp", (("mortars", _MORTARS), *pointers(arrays)))
+    return per_element(scheme, functor, "dg/mortar.hpp", (("mortars", MORTARS), *pointers(arrays)))
 
 
 def mortar_traces(scheme: Discretisation) -> KernelSpec:
@@ -251,7 +258,7 @@ def mortar_corrections(scheme: Discretisation) -> KernelSpec:
 
 def write_traces(scheme: Discretisation) -> KernelSpec:
     """The traces of a whole state."""
-    return _per_element(
+    return per_element(
         scheme, f"WriteTraces<{scheme.type}>", "dg/points.hpp", (("on", scheme.members), *pointers("u trace"))
     )
 
@@ -261,7 +268,7 @@ def add_sources(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     arrays = pointers("u k next_trace elements first weights strengths amplitudes clock")
     integers: Members = (("sources", "int64"), ("stage", "int32"))
     members: Members = (("on", scheme.members), *arrays, *integers, *typed_members(scheme.real, "b dt"))
-    return _per_element(scheme, f"AddSources<{scheme.type},{stages}>", "dg/points.hpp", members, few=True)
+    return per_element(scheme, f"AddSources<{scheme.type},{stages}>", "dg/points.hpp", members, few=True)
 
 
 _COLUMNS: Members = (
@@ -274,10 +281,10 @@ _COLUMNS: Members = (
 def add_incident(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     """Incident waves of point sources at the faces of their boxes; one item per element; spills 28 bytes on sm_80."""
     arrays = pointers("u k next_trace elements first records factors outer")
-    state: Members = (("on", scheme.members), ("mortars", _MORTARS), ("at", _COLUMNS), *arrays)
+    state: Members = (("on", scheme.members), ("mortars", MORTARS), ("at", _COLUMNS), *arrays)
     members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *typed_members(scheme.real, "b dt"))
     return replace(
-        _per_element(scheme, f"AddIncident<{scheme.type},{stages}>", "dg/incident.hpp", members), may_spill=True
+        per_element(scheme, f"AddIncident<{scheme.type},{stages}>", "dg/incident.hpp", members), may_spill=True
     )
 
 
@@ -286,38 +293,38 @@ def add_contrast(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     arrays = pointers("u k next_trace elements first tables factors")
     state: Members = (("on", scheme.members), ("at", _COLUMNS), *arrays)
     members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *typed_members(scheme.real, "b dt"))
-    return _per_element(scheme, f"AddContrast<{scheme.type},{stages}>", "dg/incident.hpp", members, few=True)
+    return per_element(scheme, f"AddContrast<{scheme.type},{stages}>", "dg/incident.hpp", members, few=True)
 
 
 def incident_motion(scheme: Discretisation) -> KernelSpec:
     """The incident velocities at a side of the mesh; one item per element there that is in a box."""
     members: Members = (("at", _COLUMNS), *pointers("items first tables factors motion"), ("offset", "float64"))
-    return _per_element(scheme, f"IncidentMotion<{scheme.type}>", "dg/incident.hpp", members)
+    return per_element(scheme, f"IncidentMotion<{scheme.type}>", "dg/incident.hpp", members)
 
 
 def record(scheme: Discretisation) -> KernelSpec:
     """The unknowns at receivers."""
     arrays = pointers("u elements weights clock samples")
     members: Members = (*arrays, ("receivers", "int64"), ("every", "int32"))
-    return _per_element(scheme, f"Record<{scheme.type}>", "dg/points.hpp", members)
+    return per_element(scheme, f"Record<{scheme.type}>", "dg/points.hpp", members)
 
 
 def halve_traces(scheme: Discretisation, restore: bool = False) -> KernelSpec:
     """Conversion of traces to messages of half precision or, with `restore`, back; one item per slot."""
     functor = f"{'Restore' if restore else 'Halve'}Traces<{CPP_TYPE[scheme.real]},{scheme.slot}>"
     arrays = pointers("messages slots trace" if restore else "trace slots messages")
-    return _per_element(scheme, functor, "dg/ghosts.hpp", arrays)
+    return per_element(scheme, functor, "dg/ghosts.hpp", arrays)
 
 
 def damp(scheme: Discretisation) -> KernelSpec:
     """The decay in an absorbing layer; one item per element of the layer."""
-    return _per_element(scheme, f"Damp<{scheme.type}>", "dg/sponge.hpp", (("on", scheme.members), *_DAMPING))
+    return per_element(scheme, f"Damp<{scheme.type}>", "dg/sponge.hpp", (("on", scheme.members), *_DAMPING))
 
 
 def peak_motion(scheme: Discretisation) -> KernelSpec:
     """The largest velocities on a side of the mesh; one item per adjacent element."""
     members: Members = (*pointers("u elements peaks motion"), *typed_members("int32", "axis side moves"))
-    return _per_element(scheme, f"PeakMotion<{scheme.type}>", "dg/peak.hpp", members)
+    return per_element(scheme, f"PeakMotion<{scheme.type}>", "dg/peak.hpp", members)
 
 
 def advance_clock() -> KernelSpec:
