@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from seiche.backend import open_backend
+from seiche.backend import open_backend, pocketfft
 from seiche.backend.transforms import FftwTransforms, ScipyTransforms, cpu_transforms
 from seiche.backend.wide_transforms import WideTransforms, wide_kernels
 from seiche.errors import BackendUnavailable
@@ -46,6 +46,42 @@ def test_cpu_libraries_transform_as_numpy_does(library, shape, real, tmp_path, m
         pytest.importorskip("pyfftw")
     kind = FftwTransforms if library == "fftw" else ScipyTransforms
     check(kind(shape, real, 2), open_backend("cpu", 2), shape, real)
+
+
+@pytest.mark.parametrize("real", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [*SHAPES, (33, 64, 45)], ids=str)
+def test_the_extension_module_of_scipy_gives_the_bits_of_its_public_functions(shape, real):
+    assert isinstance(pocketfft.pocketfft(), pocketfft.ExtensionPocketfft)
+    results = []
+    for library in (pocketfft.pocketfft(), pocketfft.PublicPocketfft()):
+        transforms = ScipyTransforms(shape, real, 2)
+        transforms._pocketfft = library
+        fields = np.random.default_rng(1).standard_normal((2, *shape)).astype(real)
+        spectrum = np.zeros((2, *transforms.spectrum_shape), transforms.complex)
+        transforms.forward(fields, spectrum)()
+        results.append([spectrum.copy()])
+        transforms.inverse(spectrum)()
+        results[-1].append(spectrum)
+        columns = results[-1][0].reshape(-1, transforms.half).copy()
+        transforms.columns(columns, inverse=True)()
+        results[-1].append(columns)
+    for mine, public in zip(*results, strict=True):
+        np.testing.assert_array_equal(mine.view(real), public.view(real))
+
+
+def test_transforms_do_not_import_the_package_of_scipy(tmp_path):
+    code = "import sys; from seiche.backend.transforms import ScipyTransforms; ScipyTransforms((4, 4, 4), 'float32', 1)"
+    subprocess.run([sys.executable, "-c", f"{code}; assert 'scipy.fft' not in sys.modules"], check=True)
+
+
+def test_another_scipy_is_used_by_its_public_functions(tmp_path, monkeypatch):
+    """Without the extension module, or if it takes other arguments."""
+    assert pocketfft._working(tmp_path / "absent.so") is None
+    other = tmp_path / "other.py"
+    other.write_text("def r2c(values):\n    return values\n")
+    assert pocketfft._working(other) is None
+    monkeypatch.setattr(pocketfft, "_extension", lambda: None)
+    assert isinstance(pocketfft.pocketfft.__wrapped__(), pocketfft.PublicPocketfft)
 
 
 @pytest.mark.parametrize("real", ["float32", "float64"])
@@ -132,7 +168,7 @@ def check_columns(transforms, backend) -> None:
 THREADS = """
 import os
 import numpy as np
-from seiche.backend import open_backend
+from seiche.backend import open_backend, pocketfft
 from seiche.backend.transforms import FftwTransforms
 
 backend = open_backend("cpu", 2)

@@ -68,6 +68,10 @@ def test_a_rigid_tube_reaches_its_pressures(tmp_path: Path) -> None:
         ({"systolic": 90.0}, "is not between .* the values for an infinite and no compliance"),
         ({"share": 1.0}, "--share: 1 is out of range"),
         ({"distal": 0.7}, "--distal: 0.7 Pa is not below the mean"),
+        (
+            {"mean": 12400.0, "systolic": 14000.0, "diastolic": 11000.0},
+            r"change the lattice density by \d+% at the time step of .* use a step of at most",
+        ),
     ],
 )
 def test_targets_that_cannot_be_reached_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from seiche.backend.arrays import Array
 from seiche.backend.folder import cache_folder, write_atomically
+from seiche.backend.pocketfft import pocketfft
 
 #: A bound transform: a function without arguments.
 Bound = Callable[[], None]
@@ -97,7 +98,7 @@ class ScipyTransforms(Transforms):
     def __init__(self, shape: tuple[int, int, int], real: str, threads: int) -> None:
         """Use `threads` threads."""
         super().__init__(shape, real)
-        self._threads = threads
+        self._threads, self._pocketfft = threads, pocketfft()
         first = self.axes[0]
         self._extents = shape[first:]
         extents = (*self._extents[:-1], self.half)
@@ -107,54 +108,41 @@ class ScipyTransforms(Transforms):
         self._inner = tuple(range(1, len(extents)))
 
     def forward(self, source: Array | None, spectrum: Array) -> Bound:
-        """Return a function that calls rfftn for each piece and fft along the first axis."""
-        from scipy import fft
-
+        """Return a function that transforms each piece, and then along the first axis."""
         spectra = spectrum.reshape(self._volumes)
         reals = padded_view(spectra, self.shape[2]) if source is None else source.reshape(-1, *self._extents)
 
         def run() -> None:
             if spectra.ndim == 2:  # rows, for example of slabs in two dimensions: one call for all is faster
-                spectra[...] = fft.rfft(reals, axis=1, workers=self._threads)
+                spectra[...] = self._pocketfft.real_to_complex(reals, (1,), self._threads)
                 return
             for volume, target in zip(reals, spectra, strict=True):
                 for piece in self._pieces:
-                    target[piece] = fft.rfftn(volume[piece], axes=self._inner, workers=self._threads)
-                self._in_place(fft.fft, target)
+                    target[piece] = self._pocketfft.real_to_complex(volume[piece], self._inner, self._threads)
+                self._pocketfft.complex_in_place(target, True, self._threads)
 
         return run
 
     def inverse(self, spectrum: Array) -> Bound:
-        """Return a function that calls ifft along the first axis and irfftn for each piece."""
-        from scipy import fft
-
+        """Return a function that transforms along the first axis, and then each piece."""
         spectra = spectrum.reshape(self._volumes)
         reals = padded_view(spectra, self.shape[2])
-        options = {"s": [self._extents[axis] for axis in self._inner], "axes": self._inner, "workers": self._threads}
+        extents = [self._extents[axis] for axis in self._inner]
 
         def run() -> None:
             if spectra.ndim == 2:
-                reals[...] = fft.irfft(spectra, self._extents[0], axis=1, norm="forward", workers=self._threads)
+                reals[...] = self._pocketfft.complex_to_real(spectra, [self._extents[0]], (1,), self._threads)
                 return
             for volume, target in zip(spectra, reals, strict=True):
-                self._in_place(fft.ifft, volume)
+                self._pocketfft.complex_in_place(volume, False, self._threads)
                 for piece in self._pieces:
-                    target[piece] = fft.irfftn(volume[piece], norm="forward", **options)
+                    target[piece] = self._pocketfft.complex_to_real(volume[piece], extents, self._inner, self._threads)
 
         return run
 
     def columns(self, values: Array, *, inverse: bool) -> Bound:
-        """Return a function that calls fft or ifft."""
-        from scipy import fft
-
-        return lambda: self._in_place(fft.ifft if inverse else fft.fft, values)
-
-    def _in_place(self, transform: Callable[..., Any], values: npt.NDArray[Any]) -> None:
-        """Transform along the first axis without scaling."""
-        norm = "backward" if transform.__name__ == "fft" else "forward"
-        result = transform(values, axis=0, norm=norm, overwrite_x=True, workers=self._threads)
-        if not np.may_share_memory(result, values):
-            values[...] = result
+        """Return a function that transforms along the first axis."""
+        return lambda: self._pocketfft.complex_in_place(values, not inverse, self._threads)
 
 
 _WISDOM_LOCK = threading.Lock()

@@ -15,6 +15,7 @@ import numpy as np
 from seiche.case.flow.kind import prepare
 from seiche.case.flow.schema_iolet import VelocityOpening
 from seiche.case.flow.setup import FlowSetup
+from seiche.case.flow.units import CS2
 from seiche.case.load import read_source
 from seiche.case.loading import load
 from seiche.case.source import CaseFile
@@ -28,6 +29,8 @@ from seiche.flow.windkessel_targets import PROXIMAL_SHARE, Circuit, Floats, circ
 _SAMPLES = 200
 #: Relative error of mean pressure, pulse pressure and shares of the flow at which refinement ends.
 TOLERANCE = 0.01
+#: Changes of the lattice density from the reference, beyond which a case is not run, and without advice.
+LARGEST_CHANGE, MODERATE_CHANGE = 0.5, 0.1
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,16 @@ class Calibration:
     circuit: Circuit
     resistances: Mapping[str, float]
 
+    def density_change(self) -> float:
+        """Return the largest change of the lattice density by the pressures, relative to the reference density."""
+        curve, stored = self.circuit.pressure(self.flow, self.period), self.circuit.initial(self.flow, self.period)
+        change = max(float(np.abs(curve - self.targets.mean).max()), abs(stored - self.targets.mean))
+        return float(self.setup.units.to_lattice("stress", change)) / CS2
+
+    def largest_step(self) -> float:
+        """Return the time step (s) at which the density changes by `MODERATE_CHANGE`."""
+        return float(self.setup.dt * np.sqrt(MODERATE_CHANGE / self.density_change()))
+
     def tables(self, source: CaseFile) -> dict[str, Any]:
         """Return the tables of the case with these outlets."""
         tables = copy.deepcopy(dict(source.tables))
@@ -154,6 +167,12 @@ def calibrate(
         raise CaseError(f"--output {output}: must be in the folder of {path}, since its files are relative to it")
     source = read_source(path)
     found, measured = _first(source, targets), None
+    if (change := found.density_change()) >= LARGEST_CHANGE:
+        raise CaseError(
+            f"calibrate: the pressures change the lattice density by {change:.0%} at the time step of "
+            f"{found.setup.dt:.3g} s; use a step of at most {found.largest_step():.2g} s, which gives "
+            f"{MODERATE_CHANGE:.0%} (lattice.step, or a smaller lattice.mach)"
+        )
     for number in range(runs):
         measured = _measure(source, found, cycles)
         if measured.error(targets) <= TOLERANCE or number == runs - 1:
@@ -256,6 +275,11 @@ def _lines(found: Calibration, measured: MeasuredPeriod | None) -> Sequence[str]
         lines.append(
             f"{name}: proximal {share * value:.4g} Pa s/m^3, distal {(1 - share) * value:.4g} Pa s/m^3, "
             f"compliance {compliance:.4g} m^3/Pa"
+        )
+    if (change := found.density_change()) > MODERATE_CHANGE:
+        step = found.largest_step()
+        lines.append(
+            f"advice: the pressures change the lattice density by {change:.0%}; a step of {step:.2g} s gives less"
         )
     if measured is None:
         return [*lines, "not refined by a run: the resistance of the vessel is neglected"]
