@@ -55,7 +55,7 @@ def blood(
 
 def gathered_cells(flow: Blood, kind: int) -> dict[str, npt.NDArray[Any]]:
     """Return the state of all cells of a type, of all ranks."""
-    memory = flow.relaxed(kind)
+    memory = flow.memory_metric(kind)
     state = {"place": flow.vertices(kind), "velocity": flow.velocities(kind)}
     return state if memory is None else {**state, "relaxed": memory}
 

@@ -196,7 +196,7 @@ def test_other_cells_replace_those_that_were():
         cells = Cells(first.solver.backend, first.cells.types, [item.mean(axis=1) for item in retained])
         for kind, item in enumerate(retained):
             cells.set_vertices(item, kind)
-        second = Blood(first.solver, cells, before=first)
+        second = Blood(first.solver, cells, previous=first)
         second.advance(6)
         result.append(second)
     assert_same(*result)

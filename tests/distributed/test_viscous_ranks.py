@@ -29,12 +29,12 @@ def test_memory_travels_with_the_cells_and_is_bitwise_preserved():
     options = {"contact": beside, "types": TYPES}
     shared = blood(LONG, PLACES, fast, world=World.from_mpi(), partition="slabs", **options)
     single = blood(LONG, PLACES, fast, **options)
-    start = single.relaxed()
-    assert start is not None and single.relaxed(1) is None
+    start = single.memory_metric()
+    assert start is not None and single.memory_metric(1) is None
     for flow in (shared, single):
         flow.advance(90)
     assert_same(shared, single)
-    remembered = single.relaxed()
+    remembered = single.memory_metric()
     assert remembered is not None
     assert np.abs(remembered - start).max() > 1e-5
 

@@ -286,7 +286,8 @@ def test_messages_name_file_location_and_reason(tmp_path: Path, content: bytes) 
         (content[:40], f"{path}: preamble: truncated: 40 of 64 bytes"),
         (
             content[:-3],
-            f"{path}: footer: truncated: it ends at byte {len(content)}, but the file at {len(content) - 3}",
+            f"{path}: footer: truncated: the footer ends at byte {len(content)}, "
+            f"but the file has {len(content) - 3} bytes",
         ),
         (content + b"abc", f"{path}: end of file: 3 bytes follow the end of the checkpoint; remove them"),
     ]

@@ -37,7 +37,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         ("<a>" + "<b/>" * 100_001 + "</a>", "line 1: more than 100000 elements"),
         ("<config/>", "line 1, config: this is not a HemeLB case; its first element must be <hemelbsettings>"),
         ("<hemelbsettings/>", 'hemelbsettings: the attribute "version" is missing; it has none'),
-        (xml(version="4"), 'line 2, hemelbsettings: version "4" is not supported; supported are 3 and 5'),
+        (xml(version="4"), 'line 2, hemelbsettings: version "4" is not supported; expected 3 or 5'),
         ('<hemelbsettings version="5"/>', "hemelbsettings: the element <simulation> is missing; it is empty"),
         (
             xml(rest="<redbloodcells/>"),
@@ -103,7 +103,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         ),
         (
             xml(inlet='<condition type="pressure" subtype="multiscale"/>'),
-            'inlets/inlet/condition: type="pressure" subtype="multiscale" is not supported; supported are '
+            'inlets/inlet/condition: type="pressure" subtype="multiscale" is not supported; expected one of '
             "pressure/cosine, .*velocity/parabolic, velocity/womersley",
         ),
         (
@@ -130,14 +130,14 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         (changed('period="40"', 'period="0"'), 'propertyoutput[2]: period "0" is not a whole number >= 1'),
         (
             changed('mode="multi"', 'mode="single"'),
-            'timestep_mode "single" is not supported; only "multi"',
+            'timestep_mode "single" is not supported; expected "multi"',
         ),
         (
             changed('field type="shearstress"', 'field type="distributions"'),
-            'propertyoutput[2]/field: type "distributions" is not supported; supported are pressure, velocity,',
+            'propertyoutput[2]/field: type "distributions" is not supported; expected one of pressure, velocity,',
         ),
         (changed('<field type="shearstress"/>', ""), "propertyoutput[2]: the element <field> is missing; at least one"),
-        (changed('type="plane"', 'type="torus"'), 'geometry: type "torus" is not supported; supported are whole, surf'),
+        (changed('type="plane"', 'type="torus"'), 'geometry: type "torus" is not supported; expected one of whole'),
         (
             changed('<radius value="0"', '<size value="0"'),
             f"geometry/size: this element is not supported; supported here are {PLACES}",

@@ -53,7 +53,7 @@ def error_message_of(path: Path) -> str:
         ({"dt": 1}, "dt: contains uint64 (data_type long), not float numbers"),
         ({"Nx": 24.0}, "Nx: contains float32 (data_type float), not long numbers"),
         ({"pml_x_size": 13}, "pml_x_size: 13 is more than half of 24 points"),
-        ({"pml_y_alpha": -2.0}, "pml_y_alpha: -2.0 is not >= 0"),
+        ({"pml_y_alpha": -2.0}, "pml_y_alpha: -2.0 must be >= 0"),
         ({"nonuniform_grid_flag": 1}, "nonuniform_grid_flag: 1: this kind of simulation is not supported"),
         ({"axisymmetric_flag": 2}, "axisymmetric_flag: 2 is not between 0 and 1"),
         (
@@ -63,7 +63,7 @@ def error_message_of(path: Path) -> str:
         ({"axisymmetric_flag": 1, "pml_y_size": 21}, "pml_y_size: 21 is more than the 20 points"),
         (
             {"axisymmetric_flag": 1, "transducer_source_flag": 9, "u_source_index": np.array([[[3]]])},
-            "transducer_source_flag: 9: an axisymmetric grid has no transducer",
+            "transducer_source_flag: 9: transducers are not supported on axisymmetric grids",
         ),
         ({"absorbing_flag": 3}, "absorbing_flag: 3 is not between 0 and 2"),
         ({"absorbing_flag": 1}, "alpha_power: is missing"),

@@ -38,11 +38,11 @@ def test_more_states_than_a_file_holds_are_rejected() -> None:
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ({"summary": "../case.toml"}, 'output.summary: "../case.toml" is not a name inside output.folder'),
-        ({"checkpoint": {"file": "/x"}}, 'output.checkpoint.file: "/x" is not a name inside output.folder'),
+        ({"summary": "../case.toml"}, 'output.summary: "../case.toml" is not a path inside output.folder'),
+        ({"checkpoint": {"file": "/x"}}, 'output.checkpoint.file: "/x" is not a path inside output.folder'),
         (
             {"fields": [{"file": "a/../../b", "every": 1}]},
-            'output.fields[0].file: "a/../../b" is not a name inside output.folder',
+            'output.fields[0].file: "a/../../b" is not a path inside output.folder',
         ),
         ({"picture": "x.foo"}, 'output.picture: "x.foo" has no known suffix; expected .png, .pdf, .svg'),
     ],

@@ -76,7 +76,7 @@ def error_message_of(**change: Any) -> str:
         ),
         (
             {"medium": Medium(1500.0, alpha_coeff=-0.5, alpha_power=1.5, alpha_mode="relaxation")},
-            "medium.alpha_coeff: -0.5 is not >= 0",
+            "medium.alpha_coeff: -0.5 must be >= 0",
         ),
         (
             {"medium": Medium(ROUGH, alpha_coeff=0.5, alpha_power=1.5, alpha_mode="relaxation")},

@@ -74,7 +74,7 @@ def without(table: dict[str, Any], *names: str) -> dict[str, Any]:
         ({"kind": "slip"}, 'walls.kind: "slip" is not known; expected "bounce-back" or "bouzidi"'),
         (
             {"moving": [{"name": "lid"}]},
-            'walls.moving["lid"]: give velocity, rotation or both; none is given',
+            'walls.moving["lid"]: give velocity, rotation or both; neither is given',
         ),
         (
             {"moving": [{**SLIDING, "velocity": "1 mm/s"}]},

@@ -321,4 +321,4 @@ def test_a_checkpoint_of_something_else(tmp_path: Path, capsys: pytest.CaptureFi
         assert "the checkpoint was written with a different boundary than" in capsys.readouterr().err
     assert main(["run", str(path), "--set", "time.steps=2", "--set", "output.checkpoint.every=2", "--replace"]) == 0
     assert main(["run", str(path), "--restart", checkpoint, "--set", "time.steps=1"]) == 2
-    assert "its step 2 is beyond the end of" in capsys.readouterr().err
+    assert "the checkpoint is at step 2, but" in capsys.readouterr().err

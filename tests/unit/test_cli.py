@@ -226,7 +226,7 @@ def test_a_checkpoint_of_another_case_is_rejected(tmp_path: Path) -> None:
         with pytest.raises(CaseError, match=words) as caught:
             load(path, restart=restart, overrides=[change, "time.steps=40"])
         assert "\n" not in str(caught.value)
-    with pytest.raises(CaseError, match="its step 20 is beyond the end"):
+    with pytest.raises(CaseError, match="the checkpoint is at step 20, but"):
         load(path, restart=restart, overrides=["time.steps=19"])
 
 

@@ -233,11 +233,11 @@ def test_no_efficiency_passes_one(rows: list[tuple[float, float, float]], more: 
 
 def test_impossible_times_are_rejected() -> None:
     for useful, elapsed in (([], 1.0), ([-1.0, 1.0], 1.0), ([0.0], 1.0), ([1.0], 0.0)):
-        with pytest.raises(ValueError, match="positive seconds"):
+        with pytest.raises(ValueError, match="positive times"):
             efficiency(useful, elapsed)
     with pytest.raises(ValueError, match="ideal"):
         efficiency([2.0], 4.0, ideal=1.0)
-    with pytest.raises(ValueError, match="scaling requires positive seconds"):
+    with pytest.raises(ValueError, match="scaling requires positive times"):
         Efficiency(1, 1.0, 1.0, 0.0).against(Efficiency(1, 1.0, 1.0, 1.0))
     with pytest.raises(ValueError, match="exceed the elapsed"):
         host_efficiency([2.0], [0.0], 1.0)

@@ -196,7 +196,7 @@ def table(**keys: Any) -> ExtractionOutput:
         ({"names": ["p"]}, "names: 1 names are given for 2 fields"),
         ({"names": ["p", "p"]}, 'fields: two fields have the name "p" in the file'),
         ({"file": "a.off"}, 'file: the ending ".off" is reserved for the offset file; expected a name such as "a.xtr"'),
-        ({"file": ".."}, 'file: ".." is not a name inside output.folder'),
+        ({"file": ".."}, 'file: ".." is not a path inside output.folder'),
         ({"every": "1 fs"}, "every: is shorter than half a time step"),
     ],
 )

@@ -326,9 +326,9 @@ def test_options_and_suffixes_that_make_no_sense_are_refused(
 ) -> None:
     source = write(tmp_path)
     assert main(["convert", str(source), str(tmp_path / "case.toml"), "--unit", "1 mm"]) == 2
-    assert "--unit: is not allowed for a case of HemoCell" in capsys.readouterr().err
+    assert "--unit: is not allowed for a HemoCell case" in capsys.readouterr().err
     assert main(["convert", str(tmp_path / "tube.stl"), str(tmp_path / "case.toml")]) == 2
-    assert "a .toml file is made from the config.xml of HemoCell, not from tube.stl" in capsys.readouterr().err
+    assert "tube.stl: only a HemoCell config.xml can be converted to a .toml file" in capsys.readouterr().err
     with pytest.raises(FormatError, match="this is a case of HemoCell; convert it first: seiche convert"):
         read_hemelb(source)
 

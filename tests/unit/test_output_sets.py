@@ -89,7 +89,7 @@ def test_a_set_that_holds_nothing_is_named(tmp_path: Path, where: dict[str, Any]
         ),
         (
             {"every": 0},
-            'output.averages.every: 0 is no interval; expected a time such as "0.5 ms", or at least one step',
+            'output.averages.every: 0 is not an interval; expected a time such as "0.5 ms", or at least one step',
         ),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_time_shorter_than_half_a_step_is_refused_for_every_kind(kind: str, tm
 def test_names_of_the_record_of_a_run_are_reserved(tmp_path: Path) -> None:
     case = case_file(tmp_path, "flow")
     for name in (".seiche-run.json", ".seiche-run.lock"):
-        with pytest.raises(CaseError, match="is reserved for the record of the run"):
+        with pytest.raises(CaseError, match="is reserved for the manifest of the run"):
             seiche.load(case, output=tmp_path / "out", overrides=[f"output.summary={name}"])
 
 
@@ -229,7 +229,7 @@ def test_wrong_arguments_of_load_give_one_line(kind: str, tmp_path: Path) -> Non
     ],
 )
 def test_an_interval_of_a_case_is_positive(kind: str, key: str, value: str, tmp_path: Path) -> None:
-    with pytest.raises(CaseError, match=r"is no interval; expected a time|is not a number of steps"):
+    with pytest.raises(CaseError, match=r"is not an interval; expected a time|is not a number of steps"):
         prepare(case_file(tmp_path, kind), [key.format(value)])
 
 

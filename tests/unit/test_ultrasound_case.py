@@ -54,7 +54,7 @@ def test_commands_check_and_run(tmp_path, capsys):
     assert "B per point" in text
     assert not (tmp_path / "out").exists()
     assert main(["run", str(path), "--output", str(tmp_path / "there"), "--set", "output.picture=field.svg"]) == 0
-    assert "greatest p_amplitude: " in capsys.readouterr().out
+    assert "maximum of p_amplitude: " in capsys.readouterr().out
     assert sorted(file.name for file in (tmp_path / "there").glob("[!.]*")) == [
         "field.svg",
         "result.h5",

@@ -121,7 +121,7 @@ def test_full_file_says_so_and_keeps_its_steps(tmp_path: Path) -> None:
     [
         ({"p": np.zeros(2)}, r"field 'p': shape \(2,\); expected \(3,\)"),
         ({"p": np.zeros((3, 2))}, "expected"),
-        ({}, "expected the declared"),
+        ({}, "differ from the declared"),
         ({"p": np.zeros(3), "q": np.zeros(3)}, "declared"),
     ],
 )

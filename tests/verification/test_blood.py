@@ -77,7 +77,7 @@ def test_cells_that_replace_what_others_knew_of_the_sites_move_the_same_way(devi
         first.advance(5)
         cells = Cells(first.solver.backend, first.cells.types, [first.vertices()[1:].mean(axis=1)])
         cells.set_vertices(first.vertices()[1:])
-        second = Blood(first.solver, cells, before=first if over else None)
+        second = Blood(first.solver, cells, previous=first if over else None)
         assert (second.boundary.bricks is first.boundary.bricks) == over
         second.advance(20)
         result.append(
@@ -168,4 +168,4 @@ def test_inconsistent_arguments_are_rejected() -> None:
         none = {name: values[:0] for name, values in rows.arrays.items()}
         flow.set_state(State(0, {"cells/0": RowSet(rows.keys[:0], 1, none)}))
     assert flow.memory()["site"] == pytest.approx(7 * 8 + 104 / 512)
-    assert 1.4 < flow.edges()["red"] < 2.0
+    assert 1.4 < flow.mean_edge_lengths()["red"] < 2.0

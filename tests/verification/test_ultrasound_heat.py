@@ -121,7 +121,7 @@ def test_disc_of_pressure_is_seen_again_by_a_ring_of_sensors():
         ),
         (
             lambda: time_reversal(Grid((4, 4), 1.0, 1e-6, 5), Medium(1.0), np.eye(4), np.ones((4, 5)), iterations=0),
-            "iterations: 0 is not at least 1",
+            "iterations: 0 must be at least 1",
         ),
     ],
 )

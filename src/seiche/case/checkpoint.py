@@ -110,8 +110,8 @@ class CheckpointRestart:
             raise CaseError(f"--restart {self.path}: cannot read the checkpoint: {cause_of(error)}") from None
         if state.step > setup.steps:
             raise CaseError(
-                f"--restart {self.path}: its step {state.step} is beyond the end of {setup.source} at step"
-                f" {setup.steps}; increase the duration of the run"
+                f"--restart {self.path}: the checkpoint is at step {state.step}, but {setup.source} ends the run at "
+                f"step {setup.steps}; increase the duration of the run"
             )
         solver.set_state(state)
         self.steering = str(attributes.get("steering", "{}"))

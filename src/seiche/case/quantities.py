@@ -146,7 +146,7 @@ def parse_interval(value: Any) -> int | float:
     """Return an interval, which is not zero, as `parse_steps_or_time`."""
     interval = parse_steps_or_time(value)
     if interval == 0:
-        raise ValueError(f'{shorten(value)} is no interval; expected a time such as "0.5 ms", or at least one step')
+        raise ValueError(f'{shorten(value)} is not an interval; expected a time such as "0.5 ms", or at least one step')
     return interval
 
 

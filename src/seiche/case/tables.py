@@ -119,9 +119,9 @@ def _file_name(value: str) -> str:
 def _inside_folder(value: str) -> str:
     path = PurePath(value)
     if path.is_absolute() or ".." in path.parts or path == PurePath("."):
-        raise ValueError(f"{shorten(value)} is not a name inside output.folder")
+        raise ValueError(f"{shorten(value)} is not a path inside output.folder")
     if path.name.startswith(".seiche-run"):
-        raise ValueError(f"{shorten(value)} is reserved for the record of the run; choose another name")
+        raise ValueError(f"{shorten(value)} is reserved for the manifest of the run; choose another name")
     return value
 
 

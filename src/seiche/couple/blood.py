@@ -39,7 +39,7 @@ class Blood:
         viscosity_contrast: float | Sequence[float] = 1.0,
         mark_every: int = 1,
         slip: float = SLIP,
-        before: Blood | None = None,
+        previous: Blood | None = None,
     ) -> None:
         """Couple `cells` with the flow of `solver`; this and all methods are collective.
 
@@ -54,7 +54,7 @@ class Blood:
             mark_every: steps between updates of the sites inside cells: 1, 2, 4, 8, 16 or 32.
             slip: mobility of the shortest membrane waves, which the delta function does not resolve, times viscosity
                 and edge length (theory/coupling, eq. 18); with 0, vertices move with the fluid.
-            before: an earlier coupling of this flow with other cells, whose fields at sites are reused.
+            previous: an earlier coupling of this flow with other cells, whose fields at sites are reused.
 
         Raises:
             CaseError: these objects cannot be coupled.
@@ -74,13 +74,13 @@ class Blood:
         self.ids: Sequence[npt.NDArray[np.int64]] | None = None
         self._cell_counts = [block.cells for block in cells.blocks]
         self.boundary: ImmersedBoundary | SharedBoundary
-        previous_boundary = before.boundary if before is not None else None
+        previous_boundary = previous.boundary if previous is not None else None
         if solver.world.size > 1:
             check_coupling(solver, cells, delta, scheme)
-            coupling["before"] = previous_boundary if isinstance(previous_boundary, SharedBoundary) else None
+            coupling["previous"] = previous_boundary if isinstance(previous_boundary, SharedBoundary) else None
             self.boundary = SharedBoundary(solver, cells, contact, **coupling)
         else:
-            coupling["before"] = previous_boundary if isinstance(previous_boundary, ImmersedBoundary) else None
+            coupling["previous"] = previous_boundary if isinstance(previous_boundary, ImmersedBoundary) else None
             force_stages = () if contact is None else (contact.stage(),)
             self.boundary = ImmersedBoundary(
                 solver, cells, force_stages=force_stages, surfaces=surfaces_of(cells), **coupling
@@ -160,7 +160,7 @@ class Blood:
         """Return the velocities (cells, n, 3) of the vertices of all cells of a type in the last step."""
         return self._gathered(self.boundary.velocity, kind)
 
-    def relaxed(self, kind: int = 0) -> npt.NDArray[np.float64] | None:
+    def memory_metric(self, kind: int = 0) -> npt.NDArray[np.float64] | None:
         """Return the memory of surface viscosity (cells, elements, 3) of type number `kind`; None without viscosity.
 
         The memory is the metric (vv, vw, ww) in which the spring of an element is free of stress (theory/cells, eq.
@@ -197,7 +197,7 @@ class Blood:
             arrays_per_type.append(values_per_array.reshape(array_count, 3, total * block.vertices))
         return np.concatenate(arrays_per_type, axis=2)
 
-    def edges(self) -> dict[str, float]:
+    def mean_edge_lengths(self) -> dict[str, float]:
         """Return the mean edge length of each type of cell, undeformed, in sites.
 
         The fluid leaks through membranes whose edges are much longer than 1.5 sites, or 2 sites with a support of 4.
@@ -280,18 +280,18 @@ class Blood:
             by_name = dict(zip(shapes, arrays, strict=True))
             for name, arrays_per_type in values.items():
                 arrays_per_type.append(by_name[name][order] if name in by_name else None)
-        self.move(values["place"], values["velocity"], values["relaxed"])
+        self.set_vertices(values["place"], values["velocity"], values["relaxed"])
 
-    def move(
+    def set_vertices(
         self,
         vertices: Sequence[npt.NDArray[Any]],
         velocities: Sequence[npt.NDArray[Any]],
-        relaxed: Sequence[npt.NDArray[np.float64] | None] | None = None,
+        memory_metric: Sequence[npt.NDArray[np.float64] | None] | None = None,
     ) -> None:
         """Set `vertices` and `velocities` of all cells, (cells, n, 3) for each type, the same on every rank.
 
-        `relaxed` (cells, elements, 3) is the memory of surface viscosity, None for types without surface viscosity. By
-        default, or if it is missing for a viscous type, the memory of cells at rest is used.
+        `memory_metric` (cells, elements, 3) is the memory of surface viscosity, None for types without surface
+        viscosity. By default, or if it is missing for a viscous type, the memory of cells at rest is used.
 
         Raises:
             CaseError: an array has another shape.
@@ -303,7 +303,7 @@ class Blood:
         positions, velocity = (
             np.concatenate([array.reshape(-1, 3) for array in arrays]).T for arrays in (vertices, velocities)
         )
-        memory = None if relaxed is None else self._by_vertex(relaxed)
+        memory = None if memory_metric is None else self._by_vertex(memory_metric)
         self.boundary.place_all(Placement(positions, velocity if self.solver.step > 0 else None, memory))
 
     def memory(self) -> dict[str, float]:

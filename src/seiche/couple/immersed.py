@@ -132,7 +132,7 @@ class ImmersedBoundary(Boundary):
         surfaces: Sequence[Surfaces] = (),
         viscosity_contrast: float | Sequence[float] = 1.0,
         mark_every: int = 1,
-        before: ImmersedBoundary | None = None,
+        previous: ImmersedBoundary | None = None,
     ) -> None:
         """Add the stages to the steps of `solver`.
 
@@ -145,7 +145,7 @@ class ImmersedBoundary(Boundary):
             surfaces: the closed surfaces that the vertices form.
             viscosity_contrast: ratio of inner to outer viscosity of these surfaces, for all kinds or for each.
             mark_every: steps between updates of the sites inside the surfaces.
-            before: an earlier coupling of this flow with other vertices, whose fields at sites are reused.
+            previous: an earlier coupling of this flow with other vertices, whose fields at sites are reused.
 
         Raises:
             CaseError: there are several ranks, a name is unknown, the precisions differ, or a contrast is invalid.
@@ -159,8 +159,9 @@ class ImmersedBoundary(Boundary):
         real = solver.precision.compute
         self.solver, self.markers, self.delta, self.scheme = solver, markers, delta, scheme
         self.backend, self._real = solver.backend, real
-        if before is not None and before.solver is solver:
-            self.bricks, self.flow, self.field, self.touched = before.bricks, before.flow, before.field, before.touched
+        if previous is not None and previous.solver is solver:
+            self.bricks, self.flow = previous.bricks, previous.flow
+            self.field, self.touched = previous.field, previous.touched
         else:
             self.bricks = Bricks(self.backend, solver.region, solver.populations)
             self._allocate_fields(self.bricks.count + 1)

@@ -87,11 +87,11 @@ class SharedBoundary(Boundary):
         scheme: str,
         viscosity_contrast: float | Sequence[float],
         mark_every: int,
-        before: SharedBoundary | None = None,
+        previous: SharedBoundary | None = None,
     ) -> None:
         """Distribute the cells, which are the same on all ranks, and add the stages (collective).
 
-        The fields at sites are those of `before`, an earlier coupling of the same solver.
+        The fields at sites are those of `previous`, an earlier coupling of the same solver.
 
         Raises:
             CaseError: these objects cannot be coupled.
@@ -99,10 +99,10 @@ class SharedBoundary(Boundary):
         self.solver, self.cells, self.contact, self.delta, self.scheme = solver, cells, contact, delta, scheme
         self.backend, self.world, self._real = solver.backend, solver.world, solver.precision.compute
         transport: Any = solver.halo.transport
-        if before is not None and before.solver is solver and before.delta == delta:
-            self._territory, self.bricks, self.fluid = before._territory, before.bricks, before.fluid
-            self.flow, self.field, self._owned = before.flow, before.field, before._owned
-            self.touched, self._brick_lists = before.touched, before._brick_lists
+        if previous is not None and previous.solver is solver and previous.delta == delta:
+            self._territory, self.bricks, self.fluid = previous._territory, previous.bricks, previous.fluid
+            self.flow, self.field, self._owned = previous.flow, previous.field, previous._owned
+            self.touched, self._brick_lists = previous.touched, previous._brick_lists
         else:
             self._set_up_sites(transport)
         margin = (SUPPORT[delta] + 1) // 2 - 1 + math.ceil(contact.reach if contact is not None else 0.0)

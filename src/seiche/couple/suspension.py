@@ -122,11 +122,11 @@ def couple(
     wall_points: Floats,
     *,
     fresh: bool = True,
-    before: Blood | None = None,
+    previous: Blood | None = None,
 ) -> Blood:
     """Couple cells with the flow of `solver`, whose wall is represented by `wall_points` (n, 3).
 
-    Without `fresh`, the velocities of the populations are also set. The cells replace those of the coupling `before`.
+    Without `fresh`, the velocities of the populations are also set. The cells replace those of the coupling `previous`.
 
     Raises:
         CaseError: the cells and the flow cannot be coupled.
@@ -154,7 +154,7 @@ def couple(
             viscosity_contrast=setup.contrasts,
             mark_every=setup.mark_every,
             slip=setup.slip,
-            before=before,
+            previous=previous,
         )
     except CaseError as error:
         raise CaseError(f"{setup.label}: {error}") from None
@@ -165,7 +165,7 @@ def couple(
 
 def move(blood: Blood, populations: Sequence[Population]) -> None:
     """Set the state of all cells of `blood`; their number must not change (collective)."""
-    blood.move(
+    blood.set_vertices(
         [cells.vertices for cells in populations],
         [cells.velocity for cells in populations],
         [cells.relaxed for cells in populations],
@@ -174,7 +174,8 @@ def move(blood: Blood, populations: Sequence[Population]) -> None:
 
 def present_cells(blood: Blood, ids: Sequence[npt.NDArray[np.int64]]) -> list[Population]:
     """Return the present state of all cells, with their `ids` by type (collective)."""
-    return [
-        Population(blood.vertices(kind), blood.velocities(kind).astype(np.float64), ids_of_type, blood.relaxed(kind))
-        for kind, ids_of_type in enumerate(ids)
-    ]
+    populations = []
+    for kind, ids_of_type in enumerate(ids):
+        velocities = blood.velocities(kind).astype(np.float64)
+        populations.append(Population(blood.vertices(kind), velocities, ids_of_type, blood.memory_metric(kind)))
+    return populations

@@ -155,7 +155,8 @@ def read_metadata(path: Path, file: BinaryIO) -> CheckpointMetadata:
     if offset < PREAMBLE_BYTES:
         raise FormatError(path, "footer", f"begins at byte {offset}, inside the preamble")
     if offset + length > size:
-        raise FormatError(path, "footer", f"truncated: it ends at byte {offset + length}, but the file at {size}")
+        end = offset + length
+        raise FormatError(path, "footer", f"truncated: the footer ends at byte {end}, but the file has {size} bytes")
     if offset + length < size:
         excess = size - offset - length
         raise FormatError(path, "end of file", f"{excess} bytes follow the end of the checkpoint; remove them")

@@ -126,7 +126,7 @@ class FieldSeries(GrowingFile):
 
     def _validated(self, values: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
         if set(values) != set(self._fields):
-            raise ValueError(f"fields {sorted(values)}; expected the declared {sorted(self._fields)}")
+            raise ValueError(f"fields {sorted(values)} differ from the declared fields {sorted(self._fields)}")
         arrays = {}
         for name, components in self._fields.items():
             array = np.asarray(values[name])

@@ -267,7 +267,7 @@ def _parts(
         if len(elements) != ranks or min(elements) < 0 or sum(elements) != array.size:
             counts_text = f"{direction} counts {elements[:8]}"
             raise TransportError(
-                f"rank {world.rank}: {counts_text} do not distribute {array.size} elements over {ranks} ranks"
+                f"rank {world.rank}: {counts_text} must be {ranks} non-negative numbers with the sum {array.size}"
             )
         sizes.append([count * array.dtype.itemsize for count in elements])
     memory = memory_of(send)

@@ -75,7 +75,7 @@ def scaling(reference: float, seconds: float) -> float:
         ValueError: one of the two is not positive and finite.
     """
     if not (0 < reference < np.inf and 0 < seconds < np.inf):
-        raise ValueError(f"scaling requires positive seconds in both runs: {reference}, {seconds}")
+        raise ValueError(f"scaling requires positive times (s) in both runs: {reference}, {seconds}")
     return reference / seconds
 
 
@@ -95,7 +95,7 @@ def efficiency(
     """
     seconds = np.asarray(useful, np.float64)
     if not seconds.size or seconds.min() < 0 or not 0 < seconds.max() < np.inf or not 0 < elapsed < np.inf:
-        raise ValueError(f"efficiency requires positive seconds: useful {seconds.tolist()}, elapsed {elapsed}")
+        raise ValueError(f"efficiency requires positive times (s): useful {seconds.tolist()}, elapsed {elapsed}")
     max_useful = float(seconds.max())
     busiest = max_useful if active is None else float(np.max(active))
     for name, value in (("active", busiest), ("ideal", max_useful if ideal is None else ideal)):

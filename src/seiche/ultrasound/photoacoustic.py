@@ -52,7 +52,7 @@ def time_reversal(
     if recorded.shape != (sensors, grid.steps):
         raise CaseError(f"series: shape {recorded.shape} is not (sensors, time steps) = ({sensors}, {grid.steps})")
     if iterations < 1:
-        raise CaseError(f"iterations: {iterations} is not at least 1")
+        raise CaseError(f"iterations: {iterations} must be at least 1")
     lossless = replace(medium, alpha_coeff=None, alpha_power=None, alpha_mode=None)
 
     def image_of(data: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -132,7 +132,7 @@ def tissues_of(
             f"allows {MAX_TISSUES}; round them to fewer tissues"
         )
     if not (tissues[0] >= 0).all():
-        raise CaseError(f"medium.alpha_coeff: {tissues[0].min():g} is not >= 0")
+        raise CaseError(f"medium.alpha_coeff: {tissues[0].min():g} must be >= 0")
     if not ((tissues[1] > 0) & (tissues[1] <= 2)).all():
         raise CaseError(f"medium.alpha_power: {tissues[1].min():g} to {tissues[1].max():g} is not between 0 and 2")
     fits = [fit(float(a), float(y), float(c), band) for a, y, c in tissues.T]

@@ -83,7 +83,7 @@ class Experiment:
         """Raise CaseError for a distributed mesh, no receivers, no snapshot, or an option that is not in `OPTIONS`."""
         for name in self.options:
             if name not in OPTIONS:
-                raise CaseError(f"gradient: the option {name} is not supported; supported are {', '.join(OPTIONS)}")
+                raise CaseError(f"gradient: the option {name} is not supported; expected one of {', '.join(OPTIONS)}")
         if self.snapshots is not None and self.snapshots < 1:
             raise CaseError(f"gradient: snapshots = {self.snapshots}: must be at least 1")
         if self.world is None and self.mesh.count != self.mesh.total:

@@ -31,10 +31,10 @@ def convert_hemocell(
     conversion and, without `force`, if a file to be written exists; FormatError for an invalid file.
     """
     if source.suffix.lower() != ".xml":
-        raise CaseError(f"{target}: a .toml file is made from the config.xml of HemoCell, not from {source.name}")
+        raise CaseError(f"{target}: {source.name}: only a HemoCell config.xml can be converted to a .toml file")
     for option, value in (("--spacing", spacing), ("--unit", unit)):
         if value is not None:
-            raise CaseError(f"{option}: is not allowed for a case of HemoCell, which states its lengths")
+            raise CaseError(f"{option}: is not allowed for a HemoCell case, which contains its lengths")
     surface_file = target.with_name(f"{target.stem}-vessel.stl")
     case = read_hemocell(source, target.parent, surface_file.name)
     if case.surface is not None and surface_file.resolve() == case.stl.resolve():

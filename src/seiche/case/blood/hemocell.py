@@ -117,7 +117,7 @@ def read_hemocell(path: Path, folder: Path, surface_name: str) -> ConvertedCase:
     if cells:
         tables["cells"] = cells
     else:
-        notes.append("there are no cells; the case is one of flow")
+        notes.append("there are no cells; the result is a flow case")
     _remarks(root, notes)
     order = ("solver", "geometry", "fluid", "lattice", "time", "body_force", "cells", "output")
     tables = {key: tables[key] for key in order if key in tables}
@@ -157,7 +157,7 @@ def _vessel(domain: Element, path: Path, spacing: float, notes: list[str]) -> Sc
     element = domain.optional("geometry")
     if element is None:
         raise domain.error(
-            "the element <geometry> is missing: the vessel is built in the program of the case; name an STL file"
+            "the element <geometry> is missing: the vessel is built in the program of the case; add an STL file"
         )
     name = file_name(element)
     try:
@@ -198,7 +198,7 @@ def _driving(domain: Element, lattice: Tables, vessel: Surface, fluid: PlasmaFlu
     lattice["velocity_scale"] = f"{peak:.6g} m/s"
     notes.append(
         f"{element.path}: the force gives a peak velocity of {1e3 * peak:.4g} mm/s without cells in a tube of "
-        f"radius {1e6 * radius:.4g} um, that of the area of the inlet"
+        f"radius {1e6 * radius:.4g} um, which has the area of the inlet"
     )
     return {"body_force": {"force": [f"{force:.6g} N/m^3", "0 N/m^3", "0 N/m^3"]}}
 

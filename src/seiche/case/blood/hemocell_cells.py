@@ -99,7 +99,7 @@ def _cell_table(path: Path, fluid: PlasmaFluid, ibm: Element | None, notes: list
     root, name = read_root(path), path.stem
     if not name.startswith(("RBC", "PLT")):
         raise root.error(
-            f'the mechanics of cells called "{name}" are set in the program of the case; supported are names that '
+            f'the mechanics of cells called "{name}" are set in the program of the case; expected a name that '
             "begin with RBC (red cell) or PLT (platelet)"
         )
     model = root.child("MaterialModel")

@@ -152,7 +152,7 @@ class BloodRun:
             for name, count in counts.items():
                 totals[name] = totals.get(name, 0) + count
         self.ids = [population.ids for population in populations]
-        self.blood = couple(self.cells, self.solver, populations, self._wall, fresh=False, before=self.blood)
+        self.blood = couple(self.cells, self.solver, populations, self._wall, fresh=False, previous=self.blood)
         self.blood.ids = self.ids
 
     def check(self) -> None:
@@ -270,7 +270,7 @@ class BloodRun:
             "hematocrit_mean": float(np.mean(hematocrits)) if hematocrits else None,
             "largest_volume_change": statistics.volume_drift,
             "largest_area_change": statistics.area_drift,
-            "edges_sites": self.blood.edges(),
+            "edges_sites": self.blood.mean_edge_lengths(),
             "entered": statistics.entered,
             "left": statistics.removed,
             **(self._open_summary(self.openings) if self.openings is not None else {}),

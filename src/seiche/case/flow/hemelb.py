@@ -47,7 +47,7 @@ def read_hemelb(path: Path | str) -> HemelbCase:
         raise root.error("this is not a HemeLB case; its first element must be <hemelbsettings>")
     version = root.attribute("version").strip()
     if version not in VERSIONS:
-        raise root.error(f"version {shorten(version)} is not supported; supported are {' and '.join(VERSIONS)}")
+        raise root.error(f"version {shorten(version)} is not supported; expected {' or '.join(VERSIONS)}")
     names = ("simulation", "geometry", "initialconditions", "inlets", "outlets", "properties", "monitoring")
     root.only((*names, "visualisation"))
     sections = {name: root.optional(name) for name in (*names, "visualisation")}
@@ -149,7 +149,7 @@ def _initial(element: Element | None) -> Tables:
         return {}
     for parent in (element, *element.all("pressure")):
         for checkpoint in parent.all("checkpoint"):
-            raise checkpoint.error("a checkpoint of HemeLB cannot be read; supported is pressure/uniform")
+            raise checkpoint.error("a checkpoint of HemeLB cannot be read; expected pressure/uniform")
     element.only(("pressure", "time", "initial_time"))
     pressure = element.child("pressure")
     pressure.only(("uniform",))
@@ -196,7 +196,7 @@ def _extraction(element: Element, notes: list[str]) -> Tables:
     element.only(("geometry", "field"))
     mode = element.attributes.get("timestep_mode", "multi")
     if mode != "multi":
-        raise element.error(f'timestep_mode {shorten(mode)} is not supported; only "multi" is, with one file per run')
+        raise element.error(f'timestep_mode {shorten(mode)} is not supported; expected "multi", with one file per run')
     for name in ("start", "stop"):
         if name in element.attributes:
             notes.append(f"{element.path}: {name} is ignored; records cover the whole run")
@@ -236,5 +236,5 @@ def _sites(element: Element) -> Tables:
 def _keyword(element: Element, attribute: str, supported: tuple[str, ...]) -> str:
     value = element.attribute(attribute)
     if value not in supported:
-        raise element.error(f"{attribute} {shorten(value)} is not supported; supported are {', '.join(supported)}")
+        raise element.error(f"{attribute} {shorten(value)} is not supported; expected one of {', '.join(supported)}")
     return value

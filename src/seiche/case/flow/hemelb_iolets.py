@@ -76,7 +76,7 @@ def _translate(element: Element, name: str, fluid: HemelbFluid) -> Translated:
     if kind not in _CONDITIONS:
         supported = ", ".join(sorted(_CONDITIONS))
         attributes = f'type="{condition.attribute("type")}" subtype="{condition.attribute("subtype")}"'
-        raise condition.error(f"{shorten(attributes)[1:-1]} is not supported; supported are {supported}")
+        raise condition.error(f"{shorten(attributes)[1:-1]} is not supported; expected one of {supported}")
     position = element.child("position")
     x, y, z = vector(position, "m", "lattice")
     if position.attribute("units") == "lattice":

@@ -157,7 +157,7 @@ class MovingWallTable(Table):
     @model_validator(mode="after")
     def _consistent(self) -> MovingWallTable:
         if self.velocity is None and self.rotation is None:
-            raise ValueError("give velocity, rotation or both; none is given")
+            raise ValueError("give velocity, rotation or both; neither is given")
         for name in ("axis", "center"):
             present = getattr(self, name) is not None
             if present and self.rotation is None:

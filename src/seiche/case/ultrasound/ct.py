@@ -84,7 +84,7 @@ def _rotation(table: CtTable, dim: int) -> Floats:
         raise CaseError(f"medium.ct.axes: expected {dim} directions of {dim} numbers")
     lengths = [float(np.linalg.norm(row)) for row in rows]
     if not min(lengths) > 0.0:
-        raise CaseError("medium.ct.axes: a direction has no length")
+        raise CaseError("medium.ct.axes: a direction vector is zero")
     matrix = np.stack([row / length for row, length in zip(rows, lengths, strict=True)], axis=1)
     if np.abs(matrix.T @ matrix - np.eye(dim)).max() > _SKEW:
         raise CaseError("medium.ct.axes: the directions are not perpendicular")

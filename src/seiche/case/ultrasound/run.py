@@ -145,7 +145,8 @@ class UltrasoundCaseRun(CaseRun):
         lines = []
         for name, entry in maxima.items():
             position = ", ".join(f"{1e3 * c:.4g}" for c in entry["place_m"])
-            lines.append(f"{name.replace('_', ' ', 1)}: {entry['value']:.5g} {entry['unit']} at ({position}) mm")
+            label = name.replace("greatest_", "maximum of ")
+            lines.append(f"{label}: {entry['value']:.5g} {entry['unit']} at ({position}) mm")
         for name, focus in foci.items():
             position = ", ".join(f"{1e3 * c:.4g}" for c in focus["place_m"])
             lines.append(f"focus of {name}: at ({position}) mm, {label_of(focus)}")

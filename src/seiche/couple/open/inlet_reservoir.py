@@ -321,7 +321,7 @@ class InletReservoir:
             for name in ("place", "velocity")
         )
         relaxed = [state["cells"].get(f"relaxed {kind}") for kind in range(len(positions))]
-        self.blood.move(positions, velocity, relaxed)
+        self.blood.set_vertices(positions, velocity, relaxed)
         self._populations = None
         self._distance_due = float(values["distance_due"])
         if "speed" in values:

@@ -67,9 +67,9 @@ def parse_header(path: PathLike, data: bytes) -> GmyHeader:
         raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites are empty")
     if 32 + 12 * blocks > len(data):
         raise FormatError(path, "byte 12", f"a table of {blocks} blocks does not fit in {len(data)} bytes")
+    limit = f"the geometry is too large; the block size may be at most {MAX_EDGE}^3"
     if edge > MAX_EDGE or max(nx, ny, nz) * edge >= 2**31 or blocks * edge**3 >= 2**60:
-        limit = f"blocks go up to {MAX_EDGE}^3"
-        raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites are too many: {limit}")
+        raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites: {limit}")
     for width in (3, 4):
         if 32 + 4 * width * blocks > len(data):
             continue

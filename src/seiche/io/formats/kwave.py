@@ -254,7 +254,7 @@ def _read_grid(reader: DatasetReader, problem: KWaveInput) -> None:
             raise FormatError(reader.path, f"pml_{axis}_size", f"{size} is more than {most} points")
         alpha = scalars[f"pml_{axis}_alpha"] = reader.number(f"pml_{axis}_alpha")
         if alpha < 0:
-            raise FormatError(reader.path, f"pml_{axis}_alpha", f"{alpha} is not >= 0")
+            raise FormatError(reader.path, f"pml_{axis}_alpha", f"{alpha} must be >= 0")
     if len(problem.axes) == 2:
         scalars["pml_z_size"] = reader.integer("pml_z_size", maximum=_MAX_EXTENT, default=0)
         scalars["pml_z_alpha"] = reader.number("pml_z_alpha") if reader.has("pml_z_alpha") else 0.0
@@ -311,9 +311,8 @@ def _read_sources(reader: DatasetReader, problem: KWaveInput) -> None:
                     width = count if per_point else 1
                     problem.sources[name] = _samples(reader, f"{name}_source_input", length, width)
         if transducer and problem.axisymmetric:
-            raise FormatError(
-                reader.path, "transducer_source_flag", f"{transducer}: an axisymmetric grid has no transducer"
-            )
+            reason = f"{transducer}: transducers are not supported on axisymmetric grids"
+            raise FormatError(reader.path, "transducer_source_flag", reason)
         if transducer:
             _read_transducer(reader, problem, transducer, count)
 

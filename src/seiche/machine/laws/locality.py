@@ -178,5 +178,5 @@ def differences(stored: dict[str, Any], current: dict[str, Any]) -> list[str]:
     for key in _IDENTITY:
         is_subset = key == "gpus" and (not current["gpus"] or set(current["gpus"]) <= set(stored.get("gpus", ())))
         if key in stored and stored[key] != current[key] and not is_subset:
-            lines.append(f"{key} is {current[key]!r}, in the file {stored[key]!r}")
+            lines.append(f"{key} is {current[key]!r}, but {stored[key]!r} in the file")
     return lines
