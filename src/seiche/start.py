@@ -37,12 +37,12 @@ def signals_handled_by(handler: Callable[[int, FrameType | None], None]) -> Iter
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    earlier = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    previous_handlers = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for number, former in earlier.items():
-            signal.signal(number, former)
+        for number, previous_handler in previous_handlers.items():
+            signal.signal(number, previous_handler)
 
 
 def _end_start(program: str, number: int) -> None:

@@ -302,9 +302,9 @@ class CpuBackend(Backend):
 
     def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
         """Time the fastest way to move 256 MiB to and from memory: copies, an update in place and a sum."""
-        count, free = 1 << 25, self.free_memory()
+        count, free_bytes = 1 << 25, self.free_memory()
         problem = BackendUnavailable("the free memory is insufficient for copies of 256 MiB that measure the bandwidth")
-        if 0 < free < 2 * 8 * count * sharers:
+        if 0 < free_bytes < 2 * 8 * count * sharers:
             raise problem
         try:
             source, target = self.zeros(count, np.float64), self.zeros(count, np.float64)
@@ -314,10 +314,10 @@ class CpuBackend(Backend):
         self._library.seiche_move(*arguments, _PLACE_PAGES, self.threads)
         seconds = np.empty((len(_ARRAYS_MOVED), COPIES))
         for k in range(COPIES):
-            for way, arrays in enumerate(_ARRAYS_MOVED):
+            for array_count, arrays in enumerate(_ARRAYS_MOVED):
                 ready()
                 begin = time.perf_counter()
-                self._library.seiche_move(*arguments, way, self.threads)
-                seconds[way, k] = (time.perf_counter() - begin) * 2 / arrays
+                self._library.seiche_move(*arguments, array_count, self.threads)
+                seconds[array_count, k] = (time.perf_counter() - begin) * 2 / arrays
         fastest = np.argmin(np.median(seconds[:, WARM_UP_COPIES:], axis=1))
         return 2 * 8 * count, seconds[fastest]

@@ -47,13 +47,13 @@ def first_free() -> int | None:
     for number in range(count):
         try:
             runtime.setDevice(number)
-            free, total = runtime.memGetInfo()
+            free_bytes, total = runtime.memGetInfo()
         except runtime.CUDARuntimeError:
             continue
-        if free >= _FREE_FRACTION * total:
+        if free_bytes >= _FREE_FRACTION * total:
             return number
-        if free > most_free:
-            most_free, best_gpu = free, number
+        if free_bytes > most_free:
+            most_free, best_gpu = free_bytes, number
     return best_gpu
 
 

@@ -100,8 +100,8 @@ class Elements:
             return np.stack([x.mean(axis=-2), a, b, zero, zero, zero], axis=-2)[..., None, :, :]
         kind, weights = self.kinds
         points = vertices[..., np.maximum(self.control, 0), :]
-        derived: Floats = np.einsum("eksp,...ekc->...epsc", weights[kind], points, optimize=True)
-        return derived
+        result: Floats = np.einsum("eksp,...ekc->...epsc", weights[kind], points, optimize=True)
+        return result
 
     @cached_property
     def weights(self) -> Floats:

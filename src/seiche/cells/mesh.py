@@ -167,9 +167,9 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
         raise CaseError(f"{name}: the mesh is inside out (volume {surface.volume:.4g}); reverse its triangles")
     corners = surface.corners()
     max_squared_edge = ((corners - np.roll(corners, -1, axis=1)) ** 2).sum(axis=2).max(axis=1)
-    thin = 2 * np.linalg.norm(surface.vector_areas(), axis=1) <= MIN_HEIGHT_RATIO * max_squared_edge
-    if thin.any():
-        raise CaseError(f"{name}: triangle {int(thin.argmax())} has zero area: its corners lie on a line")
+    is_thin = 2 * np.linalg.norm(surface.vector_areas(), axis=1) <= MIN_HEIGHT_RATIO * max_squared_edge
+    if is_thin.any():
+        raise CaseError(f"{name}: triangle {int(is_thin.argmax())} has zero area: its corners lie on a line")
     return surface
 
 

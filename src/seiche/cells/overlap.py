@@ -111,8 +111,8 @@ def self_intersection(surface: Surface) -> tuple[int, int] | None:
     """Return two triangles of a surface that intersect other than at common vertices, or None."""
     from igl.predicates import find_self_intersections
 
-    crossed, pairs, _ = find_self_intersections(*_as_igl(surface))
-    return min(map(tuple, np.sort(pairs, axis=1).tolist())) if crossed else None
+    has_crossing, pairs, _ = find_self_intersections(*_as_igl(surface))
+    return min(map(tuple, np.sort(pairs, axis=1).tolist())) if has_crossing else None
 
 
 def _as_igl(surface: Surface) -> tuple[Floats, Integers]:
@@ -123,5 +123,5 @@ def _as_igl(surface: Surface) -> tuple[Floats, Integers]:
 def _in_box(surface: Surface, low: Floats, high: Floats) -> Surface:
     """Return the triangles of a surface whose bounding boxes intersect a box."""
     a, b, c = (surface.vertices[surface.faces[:, corner]] for corner in range(3))
-    outside = (np.maximum(np.maximum(a, b), c) < low) | (np.minimum(np.minimum(a, b), c) > high)
-    return Surface(surface.vertices, surface.faces[~(outside[:, 0] | outside[:, 1] | outside[:, 2])])
+    is_outside = (np.maximum(np.maximum(a, b), c) < low) | (np.minimum(np.minimum(a, b), c) > high)
+    return Surface(surface.vertices, surface.faces[~(is_outside[:, 0] | is_outside[:, 1] | is_outside[:, 2])])

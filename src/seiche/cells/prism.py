@@ -86,5 +86,5 @@ class Prism:
         _, first, inverse = np.unique(transverse.view(np.complex128).ravel(), return_index=True, return_inverse=True)
         section = np.column_stack([np.full(len(first), _DEPTH), transverse[first]])
         distance = self._walls.distance(self.world(section))[inverse]
-        outside = np.maximum(self.low[1:] - points[:, 1:], points[:, 1:] - self.high[1:]).max(axis=1)
-        return np.asarray(np.maximum(distance, outside))
+        distance_outside = np.maximum(self.low[1:] - points[:, 1:], points[:, 1:] - self.high[1:]).max(axis=1)
+        return np.asarray(np.maximum(distance, distance_outside))

@@ -106,17 +106,17 @@ class FluidSpace:
         """Return flags of points (n, 3) that are more than `limit` >= 0 outside; fast for points far from walls."""
         rows = self._find(np.floor(self._wrapped(points) + 0.5).astype(np.int64))
         uncertain = np.flatnonzero((rows < 0) | self._cut[rows] if not self._layers else np.ones(len(points), bool))
-        outside = np.zeros(len(points), bool)
+        is_outside = np.zeros(len(points), bool)
         if len(uncertain):
-            outside[uncertain] = self.distance(points[uncertain]) > limit
-        return outside
+            is_outside[uncertain] = self.distance(points[uncertain]) > limit
+        return is_outside
 
     @cached_property
     def _cut(self) -> npt.NDArray[np.bool_]:
         """Return flags of the sites that have a cut link."""
-        cut = np.zeros(len(self._sites), bool)
-        cut[self._sites.boundary] = True
-        return cut
+        is_cut = np.zeros(len(self._sites), bool)
+        is_cut[self._sites.boundary] = True
+        return is_cut
 
     def _from_wall(self, points: Floats) -> Floats:
         if not len(self.points):

@@ -59,9 +59,9 @@ class Box:
 
     def distance(self, points: Floats) -> Floats:
         """Return the distances (n,) of points (n, 3) from the nearest wall, negative inside."""
-        outside = np.maximum(-points, points - self.high)
-        outside[:, list(self.periodic)] = -_FAR
-        return np.asarray(outside.max(axis=1))
+        distance_outside = np.maximum(-points, points - self.high)
+        distance_outside[:, list(self.periodic)] = -_FAR
+        return np.asarray(distance_outside.max(axis=1))
 
     def may_fit(self, half_axes: Floats) -> bool:
         """Compare `half_axes` with half the sides, also along periodic axes, where images must not overlap."""

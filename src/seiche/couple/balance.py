@@ -87,12 +87,24 @@ def repartitioned(blood: Blood, weights: Floats | None = None, **options: Any) -
         options: arguments of the new `FlowSolver`: device, layout, partition, transport, threads. By default the
             partition is by METIS, and the other arguments are those of the present solver.
     """
-    old = blood.solver
+    old_solver = blood.solver
     state, vertices = blood.state(), [blood.vertices(kind) for kind in range(len(blood.cells.types))]
-    options = {"device": old.device, "layout": old.layout, "transport": old.halo.transport, **options}
-    new = FlowSolver(old.sites, old.model, precision=old.precision, world=old.world, weights=weights, **options)
-    new.set_state(redistributed_state(old, new))
-    old.close()
+    options = {
+        "device": old_solver.device,
+        "layout": old_solver.layout,
+        "transport": old_solver.halo.transport,
+        **options,
+    }
+    new = FlowSolver(
+        old_solver.sites,
+        old_solver.model,
+        precision=old_solver.precision,
+        world=old_solver.world,
+        weights=weights,
+        **options,
+    )
+    new.set_state(redistributed_state(old_solver, new))
+    old_solver.close()
     centers = [positions.mean(axis=1) for positions in vertices]
     cells = Cells(new.backend, blood.cells.types, centers, precision=blood.cells.precision)
     for kind, positions in enumerate(vertices):

@@ -48,8 +48,8 @@ class Bricks:
                     "support of a vertex would overlap itself; use a longer domain"
                 )
         extents = [-(-extent // BRICK) for extent in sites.shape]
-        brick, inside = np.divmod(region.coords, BRICK)
-        lane = inside[:, 0] + BRICK * (inside[:, 1] + BRICK * inside[:, 2])
+        brick, position_in_brick = np.divmod(region.coords, BRICK)
+        lane = position_in_brick[:, 0] + BRICK * (position_in_brick[:, 1] + BRICK * position_in_brick[:, 2])
         key = (brick[:, 2] * (extents[1] + 1) + brick[:, 1]) * (extents[0] + 1) + brick[:, 0]
         self.items_are_slots = isinstance(layout, TileLayout) and layout.edge == BRICK
         if self.items_are_slots:

@@ -146,12 +146,12 @@ class SharedBoundary(Boundary):
     def _fluid_plan(self) -> HaloPlan:
         """Return the plan of the fluid velocities, three of the four stored values of each site, by slots."""
         region = self.solver.region
-        needed = halo_sites(region, SUPPORT[self.delta])
-        slots = self.bricks.slots_of(region.sites.coords[needed].astype(np.int64)) * 4
+        required_sites = halo_sites(region, SUPPORT[self.delta])
+        slots = self.bricks.slots_of(region.sites.coords[required_sites].astype(np.int64)) * 4
         by_peer = {}
-        for peer in np.unique(region.owner[needed]):
-            rows = np.flatnonzero(region.owner[needed] == peer)
-            keys = (needed[rows, None] * 3 + np.arange(3)).reshape(-1)
+        for peer in np.unique(region.owner[required_sites]):
+            rows = np.flatnonzero(region.owner[required_sites] == peer)
+            keys = (required_sites[rows, None] * 3 + np.arange(3)).reshape(-1)
             by_peer[int(peer)] = keys, (slots[rows, None] + np.arange(3)).reshape(-1).astype(np.uint32)
 
         def locate(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -261,7 +261,7 @@ class SharedBoundary(Boundary):
         f_sent, f_received = v.sent("forces"), v.received("forces")
         marking = [self.inside.stage()] if self.inside is not None else []
         contact = [self.contact.stage()] if self.contact is not None else []
-        moved, forces, located = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
+        motion_bytes, forces, located = 92 + 17 * size, 3 * (8 + 2 * size), 52 + 4 * size
         owned_only, owned_shared = 1 << OWNED_ONLY, 1 << OWNED_SHARED
         positions, force = cells.positions, cells.force
         unshared, shared_owned, replicated = count(owned_only), count(owned_shared), count(REPLICATED)
@@ -270,9 +270,16 @@ class SharedBoundary(Boundary):
         return [
             message("send velocities", lambda: fluid.start(self.flow), "stream-collide edge", sent, fluid.bytes),
             message("receive velocities", self._receive_velocities, "send velocities", received, fluid.bytes),
-            shared("interpolate velocity (shared)", self._interpolate, "receive velocities", roles + local * moved),
+            shared(
+                "interpolate velocity (shared)", self._interpolate, "receive velocities", roles + local * motion_bytes
+            ),
             side_message("send vertex velocities", start, "interpolate velocity (shared)", v_sent, v.bytes),
-            Stage("interpolate velocity", self._move_unshared, roles + unshared * moved, ("stream-collide interior",)),
+            Stage(
+                "interpolate velocity",
+                self._move_unshared,
+                roles + unshared * motion_bytes,
+                ("stream-collide interior",),
+            ),
             Stage(
                 "membrane forces",
                 lambda: cells.compute_forces(owned_only, advance=True),

@@ -281,11 +281,11 @@ class CellSharing:
         return True
 
     def _move(
-        self, old: OwnerTable, owned_cells: Numbers, by_peer: list[Numbers], table: OwnerTable, source: Numbers
+        self, old_table: OwnerTable, owned_cells: Numbers, by_peer: list[Numbers], table: OwnerTable, source: Numbers
     ) -> None:
-        """Copy the state of the owned cells, rows `owned_cells` of `old`, to their new ranks."""
+        """Copy the state of the owned cells, rows `owned_cells` of `old_table`, to their new ranks."""
         rank, stride, (first_new, vertices) = self.world.rank, self.cells.stride, self._vertices(table)
-        first_old, old_vertices = (column[owned_cells] for column in self._vertices(old))
+        first_old, old_vertices = (column[owned_cells] for column in self._vertices(old_table))
         empty = np.zeros(0, np.int64)
         outgoing = [empty if peer == rank else rows for peer, rows in enumerate(by_peer)]
         incoming = [empty if peer == rank else np.flatnonzero(source == peer) for peer in range(self.world.size)]
@@ -347,9 +347,9 @@ class CellSharing:
 
     def gathered(self, by_cell: Array) -> npt.NDArray[Any]:
         """Return values (n, ...) of the cells of all ranks, by type and number, on every rank (collective)."""
-        own = np.flatnonzero(self.table.owner == self.world.rank)
+        owned_rows = np.flatnonzero(self.table.owner == self.world.rank)
         total = np.array(self.total)
-        row = (np.cumsum(total) - total)[self.table.kind[own]] + self.table.number[own]
+        row = (np.cumsum(total) - total)[self.table.kind[owned_rows]] + self.table.number[owned_rows]
         rows, values = zip(
             *self.world.allgather((row, self.backend.download(by_cell)[self.owned_slots()])), strict=True
         )

@@ -92,8 +92,8 @@ class Territory:
         for axis, extent in enumerate(self.shape):
             begin = bricks_of_keys[:, axis] * BRICK
             points = begin[:, None] + np.arange(-_REACH, BRICK + _REACH)
-            outside = points >= np.minimum(begin + BRICK, extent)[:, None] + _REACH
-            points = np.where(outside, begin[:, None], points)
+            is_outside = points >= np.minimum(begin + BRICK, extent)[:, None] + _REACH
+            points = np.where(is_outside, begin[:, None], points)
             periodic = self.region.sites.periodic[axis]
             points = points % extent if periodic else np.clip(points, 0, extent - 1)
             bricks = np.sort(points // BRICK, axis=1)
@@ -133,7 +133,7 @@ def halo_sites(region: Region, support: int) -> npt.NDArray[np.int64]:
     reach, pad = support - 1, support
     low, high = region.coords.min(axis=0) - reach, region.coords.max(axis=0) + reach + 1
     area = int(np.prod(high[1:] - low[1:] + 2 * pad))
-    thickness, needed = max(_SLAB // area, 1), [np.zeros(0, np.int64)]
+    thickness, site_lists = max(_SLAB // area, 1), [np.zeros(0, np.int64)]
     for begin in range(int(low[0]), int(high[0]), thickness):
         first = np.array([begin, low[1], low[2]]) - pad
         last = np.array([min(begin + thickness, int(high[0])), high[1], high[2]]) + pad
@@ -143,8 +143,8 @@ def halo_sites(region: Region, support: int) -> npt.NDArray[np.int64]:
         at_wall = owned & _dilated(~fluid, 1)
         halo = (_dilated(owned, support // 2) | _dilated(at_wall, reach)) & fluid & ~owned
         halo[:pad], halo[len(halo) - pad :] = False, False
-        needed.append(np.unique(table[halo]).astype(np.int64))
-    return np.unique(np.concatenate(needed))
+        site_lists.append(np.unique(table[halo]).astype(np.int64))
+    return np.unique(np.concatenate(site_lists))
 
 
 def _table(sites: SiteSet, low: npt.NDArray[np.int64], extent: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
@@ -159,12 +159,12 @@ def _table(sites: SiteSet, low: npt.NDArray[np.int64], extent: npt.NDArray[np.in
         begin, end = np.searchsorted(sites.coords[:, 0], [x, x + extent[0]])
         for first in range(int(begin), int(end), _CHUNK):
             chunk = sites.coords[first : min(first + _CHUNK, int(end))]
-            flat_index, inside = np.zeros(len(chunk), np.int64), np.ones(len(chunk), bool)
+            flat_index, is_inside = np.zeros(len(chunk), np.int64), np.ones(len(chunk), bool)
             for axis, length in enumerate(extent):
                 coordinate = chunk[:, axis] + (shift[axis] - low[axis])
-                inside &= (coordinate >= 0) & (coordinate < length)
+                is_inside &= (coordinate >= 0) & (coordinate < length)
                 flat_index = flat_index * length + coordinate
-            rows = np.flatnonzero(inside)
+            rows = np.flatnonzero(is_inside)
             table.reshape(-1)[flat_index[rows]] = first + rows
     return table
 

@@ -79,10 +79,10 @@ def _local(region: Region) -> tuple[Rows, Rows]:
         remote = np.flatnonzero((row < 0) & (site >= 0))
         remote_links.append(np.stack([remote, site[remote]], axis=1))
         local_rows = np.flatnonzero(row >= 0)
-        joined = run[local_rows] * runs + run[row[local_rows]]
-        pairs.append(joined[np.flatnonzero(np.diff(joined, prepend=-1))])  # neighbours along z join the same runs
-    joined = np.unique(np.concatenate(pairs))
-    return _join(runs, joined // max(runs, 1), joined % max(runs, 1))[run], np.concatenate(remote_links)
+        labels = run[local_rows] * runs + run[row[local_rows]]
+        pairs.append(labels[np.flatnonzero(np.diff(labels, prepend=-1))])  # neighbours along z join the same runs
+    labels = np.unique(np.concatenate(pairs))
+    return _join(runs, labels // max(runs, 1), labels % max(runs, 1))[run], np.concatenate(remote_links)
 
 
 def _across(region: Region, world: World, first_site: Rows, remote_links: Rows) -> Rows:

@@ -37,10 +37,10 @@ def depths_of(region: Region, rows: Rows, iolet: Rows, planes: Sequence[IoletPla
     sites, lattice = region.sites, region.velocity_set
     boundary = region.boundary_rows[np.searchsorted(region.boundary_sites, rows)]
     columns = lattice.link_rows
-    through = sites.link_kind[boundary][:, columns] > LinkKind.WALL
+    is_iolet_link = sites.link_kind[boundary][:, columns] > LinkKind.WALL
     normals = np.array([plane.normal for plane in planes])[iolet]
     distances = -normals @ lattice.vectors[1:].T * sites.link_fraction[boundary][:, columns]
-    mean = np.where(through, distances, 0.0).sum(axis=1) / np.maximum(through.sum(axis=1), 1)
+    mean = np.where(is_iolet_link, distances, 0.0).sum(axis=1) / np.maximum(is_iolet_link.sum(axis=1), 1)
     return np.asarray(np.maximum(mean, 0.0), np.float64)
 
 

@@ -182,11 +182,11 @@ class Layout(ABC):
     def outgoing(self, phase: int) -> OutgoingPopulations | npt.NDArray[np.float64]:
         """Return a copy of the state (n_owned, Q) before a step of this phase."""
         buffer = self.backend.zeros(len(self.item), self.store)
-        rest = self.backend.upload(self.outgoing_slots(phase, 0))
+        rest_slots = self.backend.upload(self.outgoing_slots(phase, 0))
         columns = []
         for q in range(self.velocity_set.Q):
             distance = self.outgoing_distance(phase, q)
-            slots = rest if distance is not None else self.backend.upload(self.outgoing_slots(phase, q))
+            slots = rest_slots if distance is not None else self.backend.upload(self.outgoing_slots(phase, q))
             self._move("Pack", phase, slots, buffer, distance or 0)
             columns.append(self.backend.download(buffer))
         return OutgoingPopulations(columns)

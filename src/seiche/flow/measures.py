@@ -151,5 +151,5 @@ class Measures:
         """
         self._refresh_halo()
         sums = self._solver.world.allgather(self.observation.velocity_change(self._solver.phase))
-        change, square = (sum(column) for column in zip(*sums, strict=True))
-        return float(np.sqrt(change / square)) if square > 0 else float("inf" if change > 0 else 0.0)
+        change, sum_of_squares = (sum(column) for column in zip(*sums, strict=True))
+        return float(np.sqrt(change / sum_of_squares)) if sum_of_squares > 0 else float("inf" if change > 0 else 0.0)

@@ -65,10 +65,10 @@ def coefficients(populations: Floats, velocity_set: VelocitySet, unknown: npt.ND
     result = np.empty((len(populations), COEFFICIENTS))
     root = 1.0 / np.sqrt(velocity_set.weights)
     for mask in np.unique(unknown):
-        used = np.array([not int(mask) >> q & 1 for q in range(velocity_set.Q)])
-        inverse = np.linalg.pinv(root[used, None] * basis(velocity_set)[used]) * root[used]
+        is_defined = np.array([not int(mask) >> q & 1 for q in range(velocity_set.Q)])
+        inverse = np.linalg.pinv(root[is_defined, None] * basis(velocity_set)[is_defined]) * root[is_defined]
         rows = unknown == mask
-        result[rows] = populations[rows][:, used] @ inverse.T
+        result[rows] = populations[rows][:, is_defined] @ inverse.T
     return result
 
 
@@ -122,13 +122,13 @@ class MomentLayout(TileLayout):
         if not self._tables:
             backend, links = self.backend, self._links
             masks = backend.download(self._walls_array).reshape(-1)
-            valued = links.read_links != 0
-            item = self.item[links.sites[valued]]
+            has_link_values = links.read_links != 0
+            item = self.item[links.sites[has_link_values]]
             position = self._mask_rows[item // self.volume] * self.volume + item % self.volume
             masks[position] |= _VALUED
             backend.assign(self._walls_array, masks.reshape(self._walls_array.shape))
             row_of_site = np.zeros(masks.size, np.uint32)
-            row_of_site[position] = np.flatnonzero(valued)
+            row_of_site[position] = np.flatnonzero(has_link_values)
             read_links, state = (
                 mask if len(links.sites) else np.zeros(1, np.uint32) for mask in (links.read_links, links.state)
             )
@@ -265,14 +265,14 @@ class MomentLayout(TileLayout):
         # The values that walls return are not outgoing populations, hence the masks of the state only.
         members = {**self.members(phase), "link_masks": self._state_masks}
         stride = min(count, _CHUNK)
-        out = backend.zeros(Q * stride, self._compute)
+        populations = backend.zeros(Q * stride, self._compute)
         state = np.empty((count, Q))
         for begin in range(0, count, stride):
             items = self.item[begin : begin + stride]
             sites = backend.upload(items)
-            arguments = backend.pack(kernel, layout=members, sites=sites, out=out, stride=stride)
+            arguments = backend.pack(kernel, layout=members, sites=sites, out=populations, stride=stride)
             kernel.bind(arguments, 0, len(items))()
-            state[begin : begin + stride] = backend.download(out).reshape(Q, stride)[:, : len(items)].T
+            state[begin : begin + stride] = backend.download(populations).reshape(Q, stride)[:, : len(items)].T
         return state
 
     def set_state(self, state: dict[str, npt.NDArray[Any]]) -> None:

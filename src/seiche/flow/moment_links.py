@@ -66,8 +66,8 @@ class MomentLinks:
     @property
     def rebuilt(self) -> Masks:
         """Return the directions whose outgoing populations are rebuilt before a step."""
-        needed = (self._masks[Use.RETURNED] | self._masks[Use.OUTGOING] | self.incoming) != 0
-        return np.where(needed, ~self.state, np.uint32(0)) & np.uint32((1 << self._Q) - 1)
+        is_needed = (self._masks[Use.RETURNED] | self._masks[Use.OUTGOING] | self.incoming) != 0
+        return np.where(is_needed, ~self.state, np.uint32(0)) & np.uint32((1 << self._Q) - 1)
 
     @property
     def first_outgoing(self) -> Masks:

@@ -149,11 +149,11 @@ def _fluid_points(
     return np.asarray(sites.find(np.rint(points).astype(np.int64)) >= 0)
 
 
-def _connected_to(inside: npt.NDArray[np.bool_], seeds: Coordinates) -> npt.NDArray[np.bool_]:
-    """Return the components of `inside` that contain a point of `seeds`; another vessel may cross the same plane."""
+def _connected_to(is_inside: npt.NDArray[np.bool_], seeds: Coordinates) -> npt.NDArray[np.bool_]:
+    """Return the components of `is_inside` that contain a point of `seeds`; another vessel may cross the same plane."""
     from scipy.ndimage import label
 
-    labels, _ = label(inside)
+    labels, _ = label(is_inside)
     seeded = np.unique(labels[seeds[:, 0], seeds[:, 1]])
     return np.asarray(np.isin(labels, seeded[seeded > 0]))
 
@@ -175,9 +175,9 @@ def _poisson(inside: npt.NDArray[np.bool_], periodic: tuple[bool, bool] = (False
         last = index_of_point.shape[axis] - (not periodic[axis])
         following = np.roll(index_of_point, -1, axis=axis)
         lower, upper = (np.take(values, range(last), axis=axis).reshape(-1) for values in (index_of_point, following))
-        both = (lower >= 0) & (upper >= 0)
-        rows += [lower[both], upper[both]]
-        columns += [upper[both], lower[both]]
+        has_both = (lower >= 0) & (upper >= 0)
+        rows += [lower[has_both], upper[has_both]]
+        columns += [upper[has_both], lower[has_both]]
     np.subtract.at(diagonal, np.concatenate(rows), 1.0)
     diagonal_index = np.arange(count)
     indices = (np.concatenate([*rows, diagonal_index]), np.concatenate([*columns, diagonal_index]))

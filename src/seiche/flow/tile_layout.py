@@ -87,8 +87,10 @@ class TileLayout(Layout):
         return np.asarray((tile[..., 2] * self._extent[1] + tile[..., 1]) * self._extent[0] + tile[..., 0])
 
     def _lane(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        inside = coords % self.edge
-        return np.asarray(inside[..., 0] + self.edge * (inside[..., 1] + self.edge * inside[..., 2]))
+        position_in_tile = coords % self.edge
+        return np.asarray(
+            position_in_tile[..., 0] + self.edge * (position_in_tile[..., 1] + self.edge * position_in_tile[..., 2])
+        )
 
     def _number_tiles(self, region: Region) -> None:
         """Set the tile keys in local order and the 27 neighbours of each owned tile (itself where there is none)."""

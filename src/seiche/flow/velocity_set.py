@@ -46,9 +46,9 @@ class VelocitySet:
         `excess` (n,) is rho - 1, `velocity` (n, 3) in sites/step.
         """
         cu = 3.0 * velocity @ self.vectors.T
-        square = 1.5 * np.sum(velocity**2, axis=1)
+        kinetic_term = 1.5 * np.sum(velocity**2, axis=1)
         rho = 1.0 + excess
-        return np.asarray(self.weights * (excess[:, None] + rho[:, None] * (cu + 0.5 * cu**2 - square[:, None])))
+        return np.asarray(self.weights * (excess[:, None] + rho[:, None] * (cu + 0.5 * cu**2 - kinetic_term[:, None])))
 
 
 _REST = [(0, 0, 0)]

@@ -36,8 +36,8 @@ def wall_points(sites: SiteSet, rows: npt.NDArray[np.int64], links: npt.NDArray[
     )
     for axis in np.flatnonzero(sites.periodic):
         offset = points[:, axis] - first[axis] + 0.5
-        outside = (offset < -ROUNDING) | (offset > sites.shape[axis] + ROUNDING)
-        points[outside, axis] -= (np.floor(offset / sites.shape[axis]) * sites.shape[axis])[outside]
+        is_outside = (offset < -ROUNDING) | (offset > sites.shape[axis] + ROUNDING)
+        points[is_outside, axis] -= (np.floor(offset / sites.shape[axis]) * sites.shape[axis])[is_outside]
     return np.asarray(points, np.float64)
 
 
@@ -127,7 +127,7 @@ def links_of(
         halfway |= fraction == 0.5
         rim &= ~halfway
     twice_fraction = np.where(halfway, 1.0, 2.0 * fraction)
-    late = rim & (twice_fraction > 1.0)
+    is_late = rim & (twice_fraction > 1.0)
     wall_term, number = np.zeros(len(row)), np.full(len(row), -1, np.int64)
     problem, speed = None, np.zeros(len(walls.moving))
     if walls.moving:
@@ -136,8 +136,8 @@ def links_of(
             number = patches_of(walls.moving, points)
         except CaseError as error:
             problem = str(error)
-        halfway |= late & (number >= 0)
-        late &= ~halfway
+        halfway |= is_late & (number >= 0)
+        is_late &= ~halfway
         twice_fraction[halfway] = 1.0
         for k, wall in enumerate(walls.moving):
             rows = np.flatnonzero(number == k)
@@ -150,5 +150,5 @@ def links_of(
         check_moving(walls.moving, counts, world.allreduce_max(np.where(np.isfinite(speed), speed, np.inf)))
     weight = np.where(twice_fraction < 1.0, twice_fraction, 1.0 / twice_fraction)
     return WallLinks(
-        row, q, weight, wall_term, ~halfway & ~rim & (twice_fraction < 1.0), halfway, late, component[row], 0
+        row, q, weight, wall_term, ~halfway & ~rim & (twice_fraction < 1.0), halfway, is_late, component[row], 0
     ), number >= 0

@@ -296,8 +296,8 @@ class HaloExchange:
         changed = False
         for outward, decision in sorted(self._decided.items()) if self.can_reconsider else ():
             direction = self._directions[outward]
-            earlier, current = decision.measured[decision.transport], self._trial(direction, seconds)
-            if drifted(earlier, current):
+            earlier_time, current = decision.measured[decision.transport], self._trial(direction, seconds)
+            if drifted(earlier_time, current):
                 for discard_graphs in self.before_change:
                     discard_graphs()
                 if self._choose(outward, dict(decision.predicted), decision.change_since_choice(current)):

@@ -46,21 +46,21 @@ def _check_declared_size(path: object, where: str, declared: int, stored: int) -
     """Raise FormatError if `declared` bytes of an array exceed those that `stored` bytes can encode, or free memory."""
     if declared > (1 << 20) + _MAX_COMPRESSION_RATIO * stored:
         raise FormatError(path, where, f"declares {declared} bytes: more than the file can contain")
-    free = available_memory()
-    if free and declared > free:
-        raise FormatError(path, where, f"has {declared} bytes: only {free} bytes of memory are free")
+    free_bytes = available_memory()
+    if free_bytes and declared > free_bytes:
+        raise FormatError(path, where, f"has {declared} bytes: only {free_bytes} bytes of memory are free")
 
 
 @contextmanager
 def _memory_limit(extra_bytes: int) -> Iterator[None]:
     """Limit further allocations of this process to `extra_bytes` bytes (Linux); larger ones raise an error."""
     try:
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        used_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = used + extra_bytes if soft == resource.RLIM_INFINITY else min(soft, used + extra_bytes)
+    limit = used_bytes + extra_bytes if soft == resource.RLIM_INFINITY else min(soft, used_bytes + extra_bytes)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     try:
         yield

@@ -91,10 +91,10 @@ def _number_corners(
     bounds = np.arange(world.size + 1, dtype=np.int64) * corners // world.size
     bounds_of_slabs = np.searchsorted(keys, bounds)
     requests: list[npt.NDArray[np.int64]] = world.comm.alltoall([keys[a:b] for a, b in pairwise(bounds_of_slabs)])
-    stored = np.unique(np.concatenate(requests))
-    first, _ = rows_before(world, len(stored))
-    replies = world.comm.alltoall([first + np.searchsorted(stored, request) for request in requests])
-    return stored, first, np.concatenate(replies).astype(np.int64)
+    stored_corners = np.unique(np.concatenate(requests))
+    first, _ = rows_before(world, len(stored_corners))
+    replies = world.comm.alltoall([first + np.searchsorted(stored_corners, request) for request in requests])
+    return stored_corners, first, np.concatenate(replies).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

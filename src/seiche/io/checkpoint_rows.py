@@ -97,8 +97,10 @@ def _check_keys(path: Path, layout: RowSetLayout, keys: npt.NDArray[np.int64]) -
     if np.any(keys[1:] == keys[:-1]):
         raise ValueError(f"one of the {layout.name} is requested twice")
     if len(keys) and (keys[0] < 0 or keys[-1] >= layout.total):
-        absent = keys[-1] if keys[-1] >= layout.total else keys[0]
-        raise FormatError(path, f"{layout.name} {absent}", f"not in this checkpoint of {layout.total} {layout.name}")
+        missing_key = keys[-1] if keys[-1] >= layout.total else keys[0]
+        raise FormatError(
+            path, f"{layout.name} {missing_key}", f"not in this checkpoint of {layout.total} {layout.name}"
+        )
 
 
 def _read_into(values: npt.NDArray[Any], file: BufferedReader, offset: int, checksum: int) -> bool:

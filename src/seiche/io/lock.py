@@ -127,9 +127,9 @@ class FolderLock:
 
     def _remove_abandoned(self, candidate: Path) -> None:
         """Remove the files of `acquire` of processes that have ended; `candidate` is a file of the present time."""
-        own = re.compile(re.escape(self.path.name) + r"\.[0-9a-f]{16}(\.part)?")
+        pattern = re.compile(re.escape(self.path.name) + r"\.[0-9a-f]{16}(\.part)?")
         for path in self.path.parent.iterdir():
-            if own.fullmatch(path.name) and path != candidate:
+            if pattern.fullmatch(path.name) and path != candidate:
                 with suppress(OSError):
                     owner = _owner_at(path)
                     if owner is not None and self._stale(owner, path, candidate):

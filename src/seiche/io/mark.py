@@ -35,8 +35,8 @@ def new_hdf5(path: Path, *, libver: str | None = None) -> Iterator[Any]:
             mark_file(file)
             yield file
     except RuntimeError as error:
-        found = re.search(r"errno = (\d+)", str(error))
-        number = int(found[1]) if found else errno.EIO
+        match = re.search(r"errno = (\d+)", str(error))
+        number = int(match[1]) if match else errno.EIO
         raise OSError(number, os.strerror(number), str(path)) from None
 
 

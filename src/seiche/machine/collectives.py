@@ -287,8 +287,8 @@ def _mismatch(world: World, parts: ExchangeParts, processes: int) -> str | None:
     if world.rank % processes:
         world.allgather(None)
         return None
-    arriving = [sent[world.rank // processes] for sent in world.allgather(parts.sent)[::processes]]
-    for peer, (expected, size) in enumerate(zip(parts.received, arriving, strict=True)):
+    received_sizes = [sent[world.rank // processes] for sent in world.allgather(parts.sent)[::processes]]
+    for peer, (expected, size) in enumerate(zip(parts.received, received_sizes, strict=True)):
         if size != expected:
             return f"rank {world.rank} expects {expected} B from rank {peer * processes}, which sends {size} B"
     return None

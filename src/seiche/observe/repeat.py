@@ -119,8 +119,8 @@ class Batches:
 
     def more(self) -> bool:
         """Return whether another batch should be timed."""
-        done = len(self.seconds)
-        return done < MIN_BATCHES or (done < MAX_BATCHES and time.perf_counter() < self._end)
+        count_done = len(self.seconds)
+        return count_done < MIN_BATCHES or (count_done < MAX_BATCHES and time.perf_counter() < self._end)
 
     def add(self, seconds: float) -> None:
         """Add a batch."""

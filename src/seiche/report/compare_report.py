@@ -42,12 +42,14 @@ def relative_efficiencies(runs: Sequence[Mapping[str, Any]]) -> list[Efficiency 
     """Return the efficiencies of all runs per step, relative to the first."""
     trees: list[Efficiency | None] = []
     for run in runs:
-        stored, steps = run.get("efficiency") or {}, max(1, run["steps"])
-        if "parallel" not in stored:
+        efficiencies, steps = run.get("efficiency") or {}, max(1, run["steps"])
+        if "parallel" not in efficiencies:
             trees.append(None)
             continue
-        elapsed = stored["elapsed_s"] / steps
-        tree = Efficiency(stored["elements"], elapsed, stored["load_balance"], stored["communication"])
+        elapsed = efficiencies["elapsed_s"] / steps
+        tree = Efficiency(
+            efficiencies["elements"], elapsed, efficiencies["load_balance"], efficiencies["communication"]
+        )
         reference = trees[0] if trees else tree
         trees.append(tree.against(reference) if reference is not None else tree)
     return trees

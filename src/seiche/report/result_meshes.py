@@ -94,8 +94,8 @@ def boxes_between_nodes(n: int, dim: int) -> npt.NDArray[np.int64]:
     """
     strides = [n**axis for axis in range(dim)]
     first = np.arange(n**dim).reshape((n,) * dim)[(slice(n - 1),) * dim].reshape(-1)
-    square = [0, strides[0], strides[0] + strides[1], strides[1]]
-    offsets = square if dim == 2 else square + [corner + strides[2] for corner in square]
+    corner_offsets = [0, strides[0], strides[0] + strides[1], strides[1]]
+    offsets = corner_offsets if dim == 2 else corner_offsets + [corner + strides[2] for corner in corner_offsets]
     return first[:, None] + np.array(offsets, np.int64)
 
 
@@ -107,12 +107,12 @@ def _cells(pyvista: Any, result: ResultArrays) -> Any:
     order = np.argsort(cells, kind="stable")
     row = order[np.searchsorted(cells[order], number)]
     mesh.cell_data["cell"] = number
-    used = {"velocity": arrays["vertex_velocity"]}
+    used_arrays = {"velocity": arrays["vertex_velocity"]}
     for name, item in arrays.items():
         if item.dims[:1] == ("cell",):
             mesh.cell_data[name] = item.values[row]
-            used[name] = item
-    return _noted(mesh, result, used)
+            used_arrays[name] = item
+    return _noted(mesh, result, used_arrays)
 
 
 def _vectors(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -64,22 +64,22 @@ def screen_axes(view: Direction, up: Direction) -> Floats:
     Raises:
         ValueError: `view` and `up` are parallel or zero.
     """
-    towards, upwards = np.asarray(view, np.float64), np.asarray(up, np.float64)
-    right = np.cross(upwards, towards)
-    if np.linalg.norm(right) <= 1e-9 * np.linalg.norm(upwards) * np.linalg.norm(towards):
+    view_direction, upwards = np.asarray(view, np.float64), np.asarray(up, np.float64)
+    right = np.cross(upwards, view_direction)
+    if np.linalg.norm(right) <= 1e-9 * np.linalg.norm(upwards) * np.linalg.norm(view_direction):
         raise ValueError(f"view {view} and up {up} must not be parallel")
     right /= np.linalg.norm(right)
-    towards = towards / np.linalg.norm(towards)
-    return np.stack([right, np.cross(towards, right), towards])
+    view_direction = view_direction / np.linalg.norm(view_direction)
+    return np.stack([right, np.cross(view_direction, right), view_direction])
 
 
 def shade(normals: Floats) -> tuple[Floats, Floats]:
     """Return diffuse light (f,) and gloss (f,), each 0..1, for unit normals (f, 3) in the frame of the screen."""
-    light = _LIGHT / np.linalg.norm(_LIGHT)
+    light_direction = _LIGHT / np.linalg.norm(_LIGHT)
     # Both sides are lit; back faces, the inside of the vessel, are slightly darker.
     facing = np.where(normals[:, 2:] < 0, -normals, normals)
-    diffuse = np.minimum(1.0, _EXPOSURE * (_AMBIENT + (1 - _AMBIENT) * np.clip(facing @ light, 0, 1)))
-    half_vector = light + np.array([0.0, 0.0, 1.0])
+    diffuse = np.minimum(1.0, _EXPOSURE * (_AMBIENT + (1 - _AMBIENT) * np.clip(facing @ light_direction, 0, 1)))
+    half_vector = light_direction + np.array([0.0, 0.0, 1.0])
     gloss = _GLOSS * np.clip(facing @ (half_vector / np.linalg.norm(half_vector)), 0, 1) ** 30
     return diffuse * np.where(normals[:, 2] < 0, 0.8, 1.0), gloss
 

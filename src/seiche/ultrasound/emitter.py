@@ -199,9 +199,9 @@ def weights_at(
             index = (index[:, :, None] * extents[axis] + offset[:, None, :]).reshape(len(lower), -1)
             value = (value[:, :, None] * kernel[:, None, :]).reshape(len(lower), -1)
         total += np.bincount(index.ravel(), value.ravel(), minlength=total.size)
-    used = np.flatnonzero(np.abs(total) > 1e-9 * max(np.abs(total).max(), 1e-300))
-    indices_used = tuple(np.add(np.unravel_index(used, extents), first[:, None]))
-    return np.asarray(np.ravel_multi_index(indices_used, tuple(shape)), np.int64), total[used]
+    nonzero = np.flatnonzero(np.abs(total) > 1e-9 * max(np.abs(total).max(), 1e-300))
+    indices_used = tuple(np.add(np.unravel_index(nonzero, extents), first[:, None]))
+    return np.asarray(np.ravel_multi_index(indices_used, tuple(shape)), np.int64), total[nonzero]
 
 
 def _kernel(distance: Floats) -> Floats:

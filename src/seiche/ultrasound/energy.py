@@ -44,17 +44,17 @@ def energy(solver: UltrasoundSolver) -> float:
     for first in range(0, windows[0].core, rows):
         count = min(rows, windows[0].core - first)
         part = (slice(first, first + count), *(slice(window.core) for window in windows[1:]))
-        whole = tuple(
+        interior = tuple(
             slice(window.start + cut.start, window.start + cut.stop)
             if k == 0
             else slice(window.start, window.start + window.core)
             for k, (window, cut) in enumerate(zip(windows, part, strict=True))
         )
         values = [np.asarray(solver.backend.download(fields[name][part]), np.float64) for name in names]
-        density, speed = (_at(field, whole) for field in (problem.density, problem.sound_speed))
+        density, speed = (_at(field, interior) for field in (problem.density, problem.sound_speed))
         total += float(np.sum(values[0] ** 2 / (density * speed**2)))
         for axis, velocity in enumerate(values[1:]):
-            total += float(np.sum(_staggered_density(problem, axis, whole) * velocity**2))
+            total += float(np.sum(_staggered_density(problem, axis, interior) * velocity**2))
     volume = math.prod(problem.spacing)
     return 0.5 * volume * float(solver.world.allreduce_sum(np.array([total]))[0])
 
@@ -70,10 +70,12 @@ def _staggered_density(problem: Problem, axis: int, region: tuple[slice, ...]) -
     if np.ndim(problem.density) == 0:
         return np.asarray(problem.density, np.float64)
     cut = region[axis]
-    after = np.minimum(np.arange(cut.start, cut.stop) + 1, problem.shape[axis] - 1)
-    own = np.asarray(problem.density)[region]
-    others = np.take(np.asarray(problem.density)[(*region[:axis], slice(None), *region[axis + 1 :])], after, axis)
-    return np.asarray(0.5 * (own + others), np.float64)
+    next_index = np.minimum(np.arange(cut.start, cut.stop) + 1, problem.shape[axis] - 1)
+    own_density = np.asarray(problem.density)[region]
+    next_density = np.take(
+        np.asarray(problem.density)[(*region[:axis], slice(None), *region[axis + 1 :])], next_index, axis
+    )
+    return np.asarray(0.5 * (own_density + next_density), np.float64)
 
 
 class SourceEnergy:

@@ -36,14 +36,14 @@ def finish_members(state: DeviceState, finish: registry.Finish) -> dict[str, obj
 
 def coefficients_of(state: DeviceState, finish: registry.Finish) -> list[str]:
     """Return the coefficients of the medium that it uses, with the density itself."""
-    used = ["rho0"]
+    names = ["rho0"]
     if finish in ("lossless", "stokes", "relaxation"):
-        used.append("c0")
+        names.append("c0")
     if finish == "stokes":
-        used.append("tau")
+        names.append("tau")
     if state.problem.BonA is not None and finish not in ("store-rate", "store-sum"):
-        used.append("BonA")
-    return used
+        names.append("BonA")
+    return names
 
 
 def state_of_density(

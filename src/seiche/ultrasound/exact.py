@@ -103,10 +103,10 @@ class ExactScheme:
 
     def step(self, velocity_source: Sequence[Stage], mass_source: Sequence[Stage]) -> list[Stage]:
         """Return the stages of a step in which these sources act."""
-        between = bool(velocity_source)
-        momentum = [*stages("gradient", *self._gradient), *stages("velocity", *self._velocity[between])]
+        is_separate = bool(velocity_source)
+        momentum = [*stages("gradient", *self._gradient), *stages("velocity", *self._velocity[is_separate])]
         momentum += velocity_source
-        divergence = stages("divergence", *self._divergence[between])
+        divergence = stages("divergence", *self._divergence[is_separate])
         fractional = stages("absorption", *self._fractional[bool(mass_source)])
         if not mass_source:
             return [*momentum, *divergence, stage("density", *self._density_and_pressure), *fractional]

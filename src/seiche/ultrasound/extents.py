@@ -87,5 +87,5 @@ def _window(window: Window, axis: int, dimensions: int, real: Real) -> Window | 
     if cheapest == float("inf"):
         return None
     extent = max(extent for extent, cost in costs.items() if cost <= _COST_TOLERANCE * cheapest)
-    overlap, more = divmod(extent - window.core, 2)
-    return replace(window, overlap=overlap, more=more)
+    overlap, additional = divmod(extent - window.core, 2)
+    return replace(window, overlap=overlap, more=additional)

@@ -116,8 +116,8 @@ def kspaceFirstOrderAS(  # noqa: N802 (name of k-Wave)
     name = str(radial_symmetry).removesuffix("-FFT")
     if name not in ends:
         raise CaseError(f"radial_symmetry: {radial_symmetry!r} is not WSWA, WSWS, WSWA-FFT or WSWS-FFT")
-    known = inspect.signature(kspaceFirstOrder).parameters
-    defaults = {key: value.default for key, value in known.items() if value.kind == value.KEYWORD_ONLY}
+    parameters = inspect.signature(kspaceFirstOrder).parameters
+    defaults = {key: value.default for key, value in parameters.items() if value.kind == value.KEYWORD_ONLY}
     unknown = [key for key in options if key not in defaults]
     if unknown:
         raise CaseError(f"{unknown[0]}: is not an option of kspaceFirstOrder")
@@ -149,10 +149,10 @@ def _results(grid: Grid, medium: Any, source: Any, sensor: Any, options: dict[st
         threads=options["num_threads"],
     )
     layers = [int(n) if a and inside else 0 for n, a in zip(sizes, alphas, strict=True)]
-    kept = tuple(
+    interior = tuple(
         slice(0 if grid.is_radial(axis) else n, m - n) for axis, n, m in zip(grid.axes, layers, grid.shape, strict=True)
     )
-    return {name: _named(results, name, kept) for name in requested}
+    return {name: _named(results, name, interior) for name in requested}
 
 
 def _check_options(options: dict[str, Any], medium: Any, sensor: Any) -> None:

@@ -220,8 +220,8 @@ def _rings(radii: Floats, spacing: float) -> tuple[npt.NDArray[np.int64], Floats
     """Return the ring and the angle of every point; each ring is rotated relative to the previous one."""
     counts = np.maximum(6, np.ceil(2 * np.pi * radii / spacing)).astype(np.int64)
     ring = np.repeat(np.arange(len(radii)), counts)
-    within = np.arange(len(ring)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return ring, 2 * np.pi * (within / counts[ring] + ring * 0.6180339887498949)
+    index_in_ring = np.arange(len(ring)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return ring, 2 * np.pi * (index_in_ring / counts[ring] + ring * 0.6180339887498949)
 
 
 def _perpendicular(axis: Floats) -> tuple[Floats, Floats]:
@@ -233,13 +233,15 @@ def _perpendicular(axis: Floats) -> tuple[Floats, Floats]:
 
 
 def _direction(name: str, position: Vector, focus: Vector, dimensions: int) -> Floats:
-    towards = np.asarray(focus, np.float64) - np.asarray(position, np.float64) if len(focus) == len(position) else None
-    if towards is None or towards.shape != (dimensions,):
+    direction = (
+        np.asarray(focus, np.float64) - np.asarray(position, np.float64) if len(focus) == len(position) else None
+    )
+    if direction is None or direction.shape != (dimensions,):
         raise CaseError(f"{name}: position {position} and focus {focus} are not points in {dimensions} dimensions")
-    length = float(np.linalg.norm(towards))
+    length = float(np.linalg.norm(direction))
     if not length > 0:
         raise CaseError(f"{name}: position and focus are the same point, {position}")
-    return np.asarray(towards / length)
+    return np.asarray(direction / length)
 
 
 def _axial_direction(name: str, position: Vector, focus: Vector) -> Floats:

@@ -43,8 +43,8 @@ class Check:
     @property
     def passed(self) -> bool:
         """Return whether the value is finite and within its bound."""
-        within = self.value >= self.bound if self.sense == "above" else self.value <= self.bound
-        return math.isfinite(self.value) and bool(within or self.sense == "recorded")
+        is_within = self.value >= self.bound if self.sense == "above" else self.value <= self.bound
+        return math.isfinite(self.value) and bool(is_within or self.sense == "recorded")
 
 
 @dataclass(frozen=True)

@@ -59,14 +59,16 @@ def main(
 
     def save(results: Sequence[FamilyResult]) -> None:
         if json is not None:
-            found = [*kept, *results]
+            results_so_far = [*kept, *results]
             store(
                 json,
-                sorted(found, key=lambda result: names.index(result.name) if result.name in names else len(names)),
+                sorted(
+                    results_so_far, key=lambda result: names.index(result.name) if result.name in names else len(names)
+                ),
                 device=description,
                 quick=quick,
                 subjects=list(dict.fromkeys(subject_of(family) for family in families)),
-                complete={*names} <= {result.name for result in found},
+                complete={*names} <= {result.name for result in results_so_far},
             )
 
     present = {result.name for result in kept}

@@ -84,8 +84,8 @@ class Brick:
     def wrap(self, corners: Integers) -> tuple[Integers, Flags]:
         """Return the corners moved into the brick along periodic axes, and which are outside it along others."""
         extent, periodic = self.extent, np.array(self.periodic)
-        outside = (((corners < 0) | (corners >= extent)) & ~periodic).any(-1)
-        return np.where(periodic, corners % extent, corners), outside
+        is_outside = (((corners < 0) | (corners >= extent)) & ~periodic).any(-1)
+        return np.where(periodic, corners % extent, corners), is_outside
 
 
 class Forest:

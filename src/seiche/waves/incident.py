@@ -191,10 +191,10 @@ class _Contracted:
 
     def force_matrix(self, f: Floats, speed: float, column: int) -> Floats:
         """Return f_j d_i d_j d_l."""
-        x, k, along = self._x, self._of(speed, column), (f @ self._x[..., 0])[:, None]
+        x, k, projection = self._x, self._of(speed, column), (f @ self._x[..., 0])[:, None]
         f = f[:, None, None]
-        mixed = f[:, None] * x + x[:, None] * f + np.eye(3)[:, :, None, None] * along
-        return np.asarray(mixed * k[2] + x[:, None] * x * along * k[3])
+        mixed = f[:, None] * x + x[:, None] * f + np.eye(3)[:, :, None, None] * projection
+        return np.asarray(mixed * k[2] + x[:, None] * x * projection * k[3])
 
     def moment_vector(self, m: Floats, speed: float, column: int) -> Floats:
         """Return M_jk d_i d_j d_k."""
@@ -205,12 +205,12 @@ class _Contracted:
 
     def moment_matrix(self, m: Floats, speed: float, column: int) -> Floats:
         """Return M_jk d_i d_j d_k d_l."""
-        x, k, one = self._x, self._of(speed, column), np.eye(3)[:, :, None, None]
+        x, k, identity = self._x, self._of(speed, column), np.eye(3)[:, :, None, None]
         mx = np.einsum("ij,jpq->ipq", m, x)
-        xmx, trace, square = (x * mx).sum(0), np.trace(m), x[:, None] * x
-        second = 2 * m[:, :, None, None] + trace * one
-        third = trace * square + 2 * mx[:, None] * x + 2 * x[:, None] * mx + one * xmx
-        return np.asarray(second * k[2] + third * k[3] + square * xmx * k[4])
+        xmx, trace, outer_product = (x * mx).sum(0), np.trace(m), x[:, None] * x
+        second = 2 * m[:, :, None, None] + trace * identity
+        third = trace * outer_product + 2 * mx[:, None] * x + 2 * x[:, None] * mx + identity * xmx
+        return np.asarray(second * k[2] + third * k[3] + outer_product * xmx * k[4])
 
     def gradient(self, speed: float, column: int) -> Floats:
         """Return d_i."""

@@ -98,14 +98,14 @@ class Leapfrog:
     def next_velocities(self, restore: list[Stage]) -> Floats:
         """Return the state with velocities one step later; `restore` recomputes the traces of the present state."""
         backend = self._operator.backend
-        before = backend.download(self._u)
+        velocities_before = backend.download(self._u)
         for stage in self.half("velocities", self._dt):
             stage.action()
-        after = backend.download(self._u)
-        backend.assign(self._u, before)
+        velocities_after = backend.download(self._u)
+        backend.assign(self._u, velocities_before)
         for stage in restore:
             stage.action()
-        return np.asarray(after, np.float64)
+        return np.asarray(velocities_after, np.float64)
 
     def absorb(self, after: bool) -> list[Stage]:
         """Return the stage that applies half the damping at absorbing sides, before or `after` the velocity update."""

@@ -68,20 +68,22 @@ def _speed_factors(mesh: Mesh, material: Material, flux: Flux, world: World) -> 
     inside = np.sqrt((rho * cp**2).max(1) / rho.min(1)) / cp.max(1)
     factors: Floats = np.maximum(1.0, inside[: mesh.count] * (1.0 if flux.averages else _NODAL_FRACTION))
     for face, child in np.ndindex(mesh.faces, mesh.kinds.shape[2]):
-        near = np.nonzero(mesh.neighbours[:, face, child] >= 0)[0]
-        neighbours = mesh.neighbours[near, face, child]
-        large = mesh.neighbours[near, face, 1] >= 0
+        elements_near = np.nonzero(mesh.neighbours[:, face, child] >= 0)[0]
+        neighbours = mesh.neighbours[elements_near, face, child]
+        large = mesh.neighbours[elements_near, face, 1] >= 0
         if flux.averages:
-            stiff = [(rho * cp**2)[elements].max(1) for elements in (near, neighbours)]
-            light = [rho[elements].min(1) for elements in (neighbours, near)]
-            mixed = np.sqrt(np.maximum(stiff[0] / light[0], stiff[1] / light[1])) / cp[near].max(1)
+            stiff = [(rho * cp**2)[elements].max(1) for elements in (elements_near, neighbours)]
+            densities = [rho[elements].min(1) for elements in (neighbours, elements_near)]
+            mixed = np.sqrt(np.maximum(stiff[0] / densities[0], stiff[1] / densities[1])) / cp[elements_near].max(1)
             factor = np.maximum(mixed, 1.0) * np.where(large, _HANGING["central"], 1.0)
         else:
             z, z_neighbour = (
-                (high[:, near], low[:, neighbours]) if medium == "elastic" else (high[:, neighbours], low[:, near])
+                (high[:, elements_near], low[:, neighbours])
+                if medium == "elastic"
+                else (high[:, neighbours], low[:, elements_near])
             )
             total = z + z_neighbour
             share = np.divide(2 * z, total, out=np.zeros_like(total), where=total > 0).max(0)
             factor = np.where(large, _HANGING[medium] * share, 1.0)
-        np.maximum.at(factors, near, factor)
+        np.maximum.at(factors, elements_near, factor)
     return factors

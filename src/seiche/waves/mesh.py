@@ -158,8 +158,10 @@ class Mesh:
             raise CaseError(f"partition: with these weights one of {world.size} ranks has {fewest} elements")
         leaves = ghost_leaves.interval(int(first), int(last))
         cut_keys = np.array(world.allgather(leaves.key[0]), np.uint64)
-        before, locate, rank = int(starts[begin] + first), generator.leaves_of, world.rank
-        return Mesh(leaves, locate, cut_keys, rank=rank, first=before, total=total, tree_size=tree_size, origin=origin)
+        first_number, locate, rank = int(starts[begin] + first), generator.leaves_of, world.rank
+        return Mesh(
+            leaves, locate, cut_keys, rank=rank, first=first_number, total=total, tree_size=tree_size, origin=origin
+        )
 
     @property
     def dim(self) -> int:
@@ -217,11 +219,13 @@ class Mesh:
         cell = np.floor(fine).astype(np.int64)
         rounded = np.rint(fine).astype(np.int64)
         on_plane = np.abs(fine - rounded) < _ON_FACE
-        choices = [(r - 1, r) if on else (c,) for on, r, c in zip(on_plane, rounded, cell, strict=True)]
+        choices = [
+            (r - 1, r) if is_on_plane else (c,) for is_on_plane, r, c in zip(on_plane, rounded, cell, strict=True)
+        ]
         cells = np.array(list(itertools.product(*choices)), np.int64)
-        wrapped, outside = self.brick.wrap(cells)
+        wrapped, is_outside = self.brick.wrap(cells)
         element = self._containing(wrapped)
-        owned = (element >= 0) & ~outside
+        owned = (element >= 0) & ~is_outside
         element, first = np.unique(element[owned], return_index=True)
         return element, self._local(fine - (cells - wrapped)[owned][first], element)
 

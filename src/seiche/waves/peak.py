@@ -51,8 +51,8 @@ class Peak:
         members = {"u": u, "elements": self._list, "peaks": self._peaks, "motion": self._motion, **where}
         members["moves"] = int(self._incident is not None)
         launch = self._operator.launch(dg.peak_motion(self._operator.disc), 0, self.items, **members)
-        before = [] if self._incident is None else [Stage("incident motion", self._incident)]
-        return [*before, Stage("peak", *launch)]
+        incident_stages = [] if self._incident is None else [Stage("incident motion", self._incident)]
+        return [*incident_stages, Stage("peak", *launch)]
 
     def squares(self) -> npt.NDArray[np.float64]:
         """Return this rank's largest squares, (its elements on the side, 2, face nodes)."""

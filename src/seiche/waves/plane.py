@@ -73,14 +73,16 @@ class PlaneWave:
 
     def state(self, medium: Medium, positions: Floats, time: float, g: Callable[[Floats], Floats]) -> Floats:
         """Return the unknowns at positions (elements, nodes, dim): (elements, fields, nodes)."""
-        along, motion = self._unit_direction, self.motion
-        amplitude = g(positions @ along / self.speed - time)
+        unit_direction, motion = self._unit_direction, self.motion
+        amplitude = g(positions @ unit_direction / self.speed - time)
         velocity = [component * amplitude for component in motion]
         if medium == "acoustic":
             return np.stack([self.density * self.cp * amplitude, *velocity], 1)
-        gradient = np.outer(motion, along) / self.speed
+        gradient = np.outer(motion, unit_direction) / self.speed
         mu = self.density * self.cs**2
         lam = self.density * self.cp**2 - 2 * mu
-        stress = -(lam * np.trace(gradient) * np.eye(len(along)) + mu * (gradient + gradient.T))
-        rows = [(0, 0), (1, 1), (0, 1)] if len(along) == 2 else [(0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1)]
+        stress = -(lam * np.trace(gradient) * np.eye(len(unit_direction)) + mu * (gradient + gradient.T))
+        rows = (
+            [(0, 0), (1, 1), (0, 1)] if len(unit_direction) == 2 else [(0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1)]
+        )
         return np.stack([*velocity, *(stress[row] * amplitude for row in rows)], 1)

@@ -55,9 +55,9 @@ class SampledMesh(Mesh):
         first = np.nonzero(np.arange(len(chosen)) < number)[0]
         volumes = np.prod(np.array(brick.trees, np.float64)) * 2.0 ** (dim * level[first])
         next_to = _neighbours(Forest(brick, corner, level), generator)
-        near = [_leaves_around(point, generator) for point in _integers(sources, trees, brick)]
-        corners = np.concatenate([corner, next_to[0], *(leaves.corner for leaves in near)])
-        levels = np.concatenate([level, next_to[1], *(leaves.level for leaves in near)])
+        nearby_leaves = [_leaves_around(point, generator) for point in _integers(sources, trees, brick)]
+        corners = np.concatenate([corner, next_to[0], *(leaves.corner for leaves in nearby_leaves)])
+        levels = np.concatenate([level, next_to[1], *(leaves.level for leaves in nearby_leaves)])
         _, rows, inverse = np.unique(morton_keys(corners), return_index=True, return_inverse=True)
         mesh = SampledMesh(
             Forest(brick, corners[rows], levels[rows]),
@@ -110,7 +110,7 @@ def _find(leaves: Forest, points: Integers) -> npt.NDArray[np.int64]:
 def _neighbours(leaves: Forest, generator: Generator) -> tuple[Integers, Integers]:
     """Return corners and levels of all leaves that share a face with one of these."""
     brick, side = leaves.brick, leaves.side
-    beyond = []
+    neighbour_points = []
     for face in range(2 * brick.dim):
         tangents = [axis for axis in range(brick.dim) if axis != face // 2]
         for child in range(1 << len(tangents)):
@@ -118,9 +118,9 @@ def _neighbours(leaves: Forest, generator: Generator) -> tuple[Integers, Integer
             points[:, face // 2] += side if face % 2 else -1
             for bit, tangent in enumerate(tangents):
                 points[:, tangent] += (child >> bit & 1) * (side >> 1)
-            points, outside = brick.wrap(points)
-            beyond.append(points[~outside])
-    return generator.leaves_of(np.unique(np.concatenate(beyond), axis=0))
+            points, is_outside = brick.wrap(points)
+            neighbour_points.append(points[~is_outside])
+    return generator.leaves_of(np.unique(np.concatenate(neighbour_points), axis=0))
 
 
 def _leaves_around(point: Integers, generator: Generator) -> Forest:

@@ -78,8 +78,8 @@ class Brune(Pulse):
 
     def __call__(self, t: Floats) -> Floats:
         """Return the amplitudes."""
-        after = np.maximum(t, 0.0)
-        return np.asarray(after / self.duration**2 * np.exp(-after / self.duration))
+        time_since_onset = np.maximum(t, 0.0)
+        return np.asarray(time_since_onset / self.duration**2 * np.exp(-time_since_onset / self.duration))
 
 
 @dataclass(frozen=True)

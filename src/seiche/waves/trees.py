@@ -36,8 +36,8 @@ def stretched(count: int, width: float, beyond: tuple[int, int], growth: float =
         raise CaseError(f"stretched axis: {count} trees are too few for {beyond[0]} before and {beyond[1]} after")
     if not 1.0 <= growth <= _MAX_WIDTH_RATIO:
         raise CaseError(f"stretched axis: growth {growth:g} must be between 1 and {_MAX_WIDTH_RATIO:g}")
-    before, after = ([width * growth ** (index + 1) for index in range(number)] for number in beyond)
-    return [*reversed(before), *(width,) * count, *after]
+    lower_widths, upper_widths = ([width * growth ** (index + 1) for index in range(number)] for number in beyond)
+    return [*reversed(lower_widths), *(width,) * count, *upper_widths]
 
 
 class Trees:
@@ -75,14 +75,14 @@ class Trees:
     def sizes(self, corner: Integers, level: Integers, depth: int) -> Floats:
         """Return the sides of leaves by their integer corners (n, dim) and levels (n,), (n, dim)."""
         tree = corner >> depth
-        widths = [along[tree[:, axis]] for axis, along in enumerate(self.widths)]
+        widths = [axis_widths[tree[:, axis]] for axis, axis_widths in enumerate(self.widths)]
         return np.asarray(np.stack(widths, 1) * 2.0 ** -level[:, None])
 
     def positions(self, corner: Integers, depth: int) -> Floats:
         """Return the positions of integer corners (n, dim), (n, dim)."""
         tree = corner >> depth
-        within = (corner - (tree << depth)) / (1 << depth)
-        axes = zip(self.edges, self.widths, tree.T, within.T, strict=True)
+        relative_corner = (corner - (tree << depth)) / (1 << depth)
+        axes = zip(self.edges, self.widths, tree.T, relative_corner.T, strict=True)
         return np.asarray(np.stack([edges[tree] + widths[tree] * offset for edges, widths, tree, offset in axes], 1))
 
     def in_units(self, points: Floats) -> Floats:

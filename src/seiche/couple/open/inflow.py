@@ -26,9 +26,9 @@ class VolumeInflow:
         self._count = len(adjacent_sites)
         #: Rows among these sites, by opening.
         self._rows = [np.searchsorted(adjacent_sites, sites_of) for sites_of in adjacent]
-        own = np.intersect1d(adjacent_sites, solver.owned, assume_unique=True)
-        self._own_rows = np.searchsorted(adjacent_sites, own)
-        self._snapshots = solver.measures.snapshots(("density",), np.searchsorted(solver.owned, own))
+        owned_sites = np.intersect1d(adjacent_sites, solver.owned, assume_unique=True)
+        self._own_rows = np.searchsorted(adjacent_sites, owned_sites)
+        self._snapshots = solver.measures.snapshots(("density",), np.searchsorted(solver.owned, owned_sites))
 
     def volumes(self) -> Floats:
         """Return the volume, in sites, that entered through each opening in the last step, (iolets,) (collective)."""

@@ -246,9 +246,9 @@ class Openings:
         for name in self._planes:
             limit = self._inlet_exit(name) if name in self.tubes else removal_depth
             for kind, keep in enumerate(exchange.keep):
-                leaving = self._has_vertex_within(name, present, kind, limit) & keep
-                if count := int(leaving.sum()):
-                    exchange.keep[kind] &= ~leaving
+                is_leaving = self._has_vertex_within(name, present, kind, limit) & keep
+                if count := int(is_leaving.sum()):
+                    exchange.keep[kind] &= ~is_leaving
                     exchange.removed[name] = exchange.removed.get(name, 0) + count
                     self.fluxes[name].cells -= count * float(volumes[kind])
                     if name in self.tubes:  # it re-enters with the blood
@@ -360,7 +360,10 @@ class Openings:
             "flows": self._flows.tolist() if self._flows is not None else None,
             "exchanges": self._exchanges,
             "inside": self.inside,
-            "guided": {name: [[cell, *image] for cell, image in of.items()] for name, of in self._guided.items()},
+            "guided": {
+                name: [[cell, *image] for cell, image in images_by_cell.items()]
+                for name, images_by_cell in self._guided.items()
+            },
             "tubes": tube_values,
         }
 

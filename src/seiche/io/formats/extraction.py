@@ -98,8 +98,8 @@ def read_extraction(path: PathLike) -> ExtractionData:
         location = f"record {count} (byte {start + count * size})"
         raise FormatError(path, location, f"it has {excess} bytes, not {size}: the file is truncated or damaged")
     if count == 0:
-        empty = {field.name: np.zeros((0, 0, field.components)) for field in header.fields}
-        return ExtractionData(version, header, np.zeros(0, np.int64), np.zeros((0, 3), np.uint32), empty)
+        no_values = {field.name: np.zeros((0, 0, field.components)) for field in header.fields}
+        return ExtractionData(version, header, np.zeros(0, np.int64), np.zeros((0, 3), np.uint32), no_values)
     record = np.dtype([("step", ">u8"), ("sites", header.site_type, (header.sites,))])
     records = np.frombuffer(data, record, count, start)
     steps = records["step"].astype(np.int64)

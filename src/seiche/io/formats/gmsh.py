@@ -39,8 +39,8 @@ def read_gmsh(path: str | os.PathLike[str]) -> Surface:
         faces.append(corners)
     if not faces:
         raise FormatError(path, "whole file", "contains no triangle")
-    used, renumbered = np.unique(np.array(faces), return_inverse=True)
-    return Surface(np.array(nodes)[used, 1:], renumbered.reshape(-1, 3).astype(np.int32))
+    used_nodes, renumbered = np.unique(np.array(faces), return_inverse=True)
+    return Surface(np.array(nodes)[used_nodes, 1:], renumbered.reshape(-1, 3).astype(np.int32))
 
 
 def _section(path: str | os.PathLike[str], lines: list[tuple[int, str]], name: str) -> list[tuple[int, str]]:

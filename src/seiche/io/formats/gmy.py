@@ -119,13 +119,13 @@ def _sites(
 
 def _iolet_count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray[np.int64], link_kind: LinkKind) -> int:
     """Return the number of iolets of the kind `link_kind`; FormatError if one has no link."""
-    used = np.unique(iolet[kind == link_kind])
-    if len(used) and used[-1] != len(used) - 1:
-        missing = int(np.flatnonzero(used != np.arange(len(used)))[0])
+    used_numbers = np.unique(iolet[kind == link_kind])
+    if len(used_numbers) and used_numbers[-1] != len(used_numbers) - 1:
+        missing = int(np.flatnonzero(used_numbers != np.arange(len(used_numbers)))[0])
         raise FormatError(
-            path, "links", f"no link cuts {link_kind.name.lower()} {missing}, but one cuts {int(used[-1])}"
+            path, "links", f"no link cuts {link_kind.name.lower()} {missing}, but one cuts {int(used_numbers[-1])}"
         )
-    return len(used)
+    return len(used_numbers)
 
 
 def _estimated_plane(sites: SiteSet, index: int) -> IoletPlane:

@@ -130,9 +130,9 @@ def encode_block(records: FluidRecords, edge: int) -> Words:
     start = starts[site[records.rows]]
     position = start[:, None] + 1 + np.cumsum(link_words, axis=1) - link_words
     words[position] = records.kind
-    cut, opening = records.kind != LinkKind.NONE, records.kind >= LinkKind.INLET
+    is_cut, opening = records.kind != LinkKind.NONE, records.kind >= LinkKind.INLET
     words[position[opening] + 1] = records.iolet[opening]
-    values[(position + 1 + opening)[cut]] = records.fraction[cut]
+    values[(position + 1 + opening)[is_cut]] = records.fraction[is_cut]
     flag = start + 1 + link_words.sum(axis=1)
     words[flag] = has_normal
     for axis in range(3):

@@ -269,12 +269,12 @@ class Machine(_Section):
             raise CaseError(
                 f"machine {self.name!r} has no data for host messages, which the comparison of strategies requires"
             )
-        down, up = (self.measured(path, "on-socket") for path in ("d2h", "h2d"))
+        to_host, to_device = (self.measured(path, "on-socket") for path in ("d2h", "h2d"))
         return Paths(
             host,
             self.messages(device, both_ways=both_ways),
-            down.curve if down else None,
-            up.curve if up else None,
+            to_host.curve if to_host else None,
+            to_device.curve if to_device else None,
             self.sharing.get("d2h", TYPICAL_SHARING),
         )
 

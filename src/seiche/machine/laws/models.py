@@ -116,9 +116,9 @@ def crossover(
 
     Copies use the parameters of the piece of `size`.
     """
-    g, c, down, up = (curve.piece(size) for curve in (device, host, d2h, h2d))
-    saving = (g.alpha - c.alpha) + (g.beta - c.beta - distinct * (down.beta + up.beta)) * size
-    return (down.alpha + up.alpha) / saving if saving > 0 else None
+    g, c, to_host, to_device = (curve.piece(size) for curve in (device, host, d2h, h2d))
+    saving = (g.alpha - c.alpha) + (g.beta - c.beta - distinct * (to_host.beta + to_device.beta)) * size
+    return (to_host.alpha + to_device.alpha) / saving if saving > 0 else None
 
 
 def roofline(size: float, rate: float, launch_time: float = 0.0) -> float:

@@ -70,18 +70,24 @@ def exchange_time(
     counts, k = layout.counts(), layout.processes
     if strategy == "device":
         return _required(paths.device, strategy, "messages between GPUs").seconds(counts, size, layout.gpus)
-    down = _required(paths.d2h, strategy, "copies to the host")
-    up = _required(paths.h2d, strategy, "copies to the device")
+    to_host = _required(paths.d2h, strategy, "copies to the host")
+    to_device = _required(paths.h2d, strategy, "copies to the device")
     array_bytes = layout.size * size
     if strategy == "three-step":
         staged = paths.host.seconds(counts, size, layout.gpus)
-        return float(down.seconds(array_bytes)) + staged + float(up.seconds(array_bytes))
+        return float(to_host.seconds(array_bytes)) + staged + float(to_device.seconds(array_bytes))
     helper_counts = {name: count / k for name, count in counts.items()} if whole_messages else counts
     among_helpers = paths.host.seconds(helper_counts, size if whole_messages else size / k, layout.gpus * k)
     if strategy == "extra-message":
         scatter_gather = 2 * (k - 1) * float(paths.host.curves["on-socket"].seconds(array_bytes / k))
-        return float(down.seconds(array_bytes)) + scatter_gather + among_helpers + float(up.seconds(array_bytes))
-    return shared_copy(down, array_bytes, k, paths.sigma) + among_helpers + shared_copy(up, array_bytes, k, paths.sigma)
+        return (
+            float(to_host.seconds(array_bytes)) + scatter_gather + among_helpers + float(to_device.seconds(array_bytes))
+        )
+    return (
+        shared_copy(to_host, array_bytes, k, paths.sigma)
+        + among_helpers
+        + shared_copy(to_device, array_bytes, k, paths.sigma)
+    )
 
 
 def _required(value: _T | None, strategy: str, description: str) -> _T:

@@ -38,14 +38,14 @@ def injection_rate(
     """
     p, s, t = (np.asarray(values, np.float64) for values in (senders, size, seconds))
     node_bytes = p * s if total is None else np.asarray(total, np.float64)
-    used = (p >= min_senders) & (s >= min_size)
-    if not used.any():
+    is_used = (p >= min_senders) & (s >= min_size)
+    if not is_used.any():
         raise ValueError(f"no measurement has {min_senders} senders of {min_size:g} B or more")
-    alpha = np.array([curve.piece(value).alpha for value in s[used]])
-    inverse = float(((t[used] - alpha) * node_bytes[used]).sum() / (node_bytes[used] ** 2).sum())
+    alpha = np.array([curve.piece(value).alpha for value in s[is_used]])
+    inverse = float(((t[is_used] - alpha) * node_bytes[is_used]).sum() / (node_bytes[is_used] ** 2).sum())
     if inverse <= 0:
         raise ValueError("the times are below the latency, so no injection rate can be fitted")
-    return 1.0 / inverse, int(used.sum())
+    return 1.0 / inverse, int(is_used.sum())
 
 
 def gap(counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, curve: Curve) -> float:

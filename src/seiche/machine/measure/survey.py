@@ -265,8 +265,8 @@ class _Survey:
         self.probes["single_copy"] = probes.single_copy(self.world, self.placements)
         self.probes["device_mpi"] = probes.device_mpi(self.world, self.gpus)
         self.probes["peer_access"] = peers.peer_access(self.world, self.placements)
-        left = (1 - _FILE_SHARE) * self.seconds - max(0.0, time.perf_counter() - self.end + self.seconds)
-        self.share = self.world.bcast(max(0.0, left) / max(1.0, self._planned()))
+        time_left = (1 - _FILE_SHARE) * self.seconds - max(0.0, time.perf_counter() - self.end + self.seconds)
+        self.share = self.world.bcast(max(0.0, time_left) / max(1.0, self._planned()))
         has_peers = self.world.size > 1
         if has_peers:
             self.time_messages("host", messages.host_buffers, gpus=False)

@@ -45,17 +45,17 @@ def order_in_time(setting: Setting) -> list[Check]:
     divisions = (1, 2, 4) if setting.quick else (1, 2, 4, 8)
     euler, adams = ([_vertices(setting, scheme, n) for n in divisions] for scheme in ("euler", "adams-bashforth"))
     halved = [_distance(adams[i], adams[i + 1]) for i in range(len(divisions) - 1)]
-    between = [_distance(first, second) for first, second in zip(euler, adams, strict=True)][: len(halved)]
+    distances = [_distance(first, second) for first, second in zip(euler, adams, strict=True)][: len(halved)]
     steps = [round(n / _STRAIN) for n in divisions[:-1]]
     plot = partial(
         convergence_figure,
         sizes=steps,
-        errors={"Adams-Bashforth, step halved": halved, "Euler less Adams-Bashforth": between},
+        errors={"Adams-Bashforth, step halved": halved, "Euler less Adams-Bashforth": distances},
         order=2.0,
         x_label="steps",
         y_label="distance of vertices (sites)",
     )
     return [
         Check("order in time, Adams-Bashforth", observed_order(divisions[:-1], halved), 1.9, "above", plot=plot),
-        Check("order in time, Euler", observed_order(divisions[:-1], between), 0.9, "above"),
+        Check("order in time, Euler", observed_order(divisions[:-1], distances), 0.9, "above"),
     ]

@@ -42,8 +42,8 @@ def _family(tube: TubeSuspension) -> Family:
         if setting.quick:
             return _quick_tube(setting) if tube.diameter == _NARROW.diameter else []
         run = replace(tube, lattice=_FINE).run(setting)
-        first, *others = _against_pries(run)
-        return [replace(first, plot=partial(_figure, run=run)), *others]
+        first, *other_checks = _against_pries(run)
+        return [replace(first, plot=partial(_figure, run=run)), *other_checks]
 
     family.__name__ = f"tube of {tube.diameter:g} um"
     return family

@@ -167,9 +167,9 @@ class TubeSuspension:
         """Run the suspension and return the measurements."""
         blood = self.blood(setting)
         plasma, rest = self.plasma_speed(setting), blood.cells.blocks[0].rest
-        every, rows = self.steps // self.samples, []
+        interval, rows = self.steps // self.samples, []
         for _ in range(self.samples):
-            blood.advance(every)
+            blood.advance(interval)
             vertices, measures = blood.vertices(), blood.areas_and_volumes()
             drift = np.abs(measures / [rest.area, rest.volume] - 1).max(axis=0)
             speed = float(blood.solver.fields(["velocity"])["velocity"][:, 0].mean())
@@ -213,8 +213,8 @@ class TubeMeasurements:
     @property
     def discharge_hematocrit(self) -> float:
         """Return the volume flow of cells over that of the suspension."""
-        late = self._second_part
-        cells = (late[-1, 2] - late[0, 2]) / (late[-1, 0] - late[0, 0])
+        second_part = self._second_part
+        cells = (second_part[-1, 2] - second_part[0, 2]) / (second_part[-1, 0] - second_part[0, 0])
         return self.tube_hematocrit * float(cells) / self.speed
 
     @property

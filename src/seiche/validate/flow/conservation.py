@@ -38,9 +38,9 @@ def mass_drifts(setting: Setting, model: FlowModel, steps: int, prefix: str = ""
     for precision in (Precision(), Precision("float32", "float32"), Precision("float32", "float16")):
         solver = setting.solver(sites, model, precision=precision, **options)
         solver.set_state(site_state(solver, _random_state(sites)))
-        before = solver.monitor().mass
+        initial_mass = solver.monitor().mass
         solver.advance(steps)
-        drift = abs(solver.monitor().mass / before - 1)
+        drift = abs(solver.monitor().mass / initial_mass - 1)
         name = f"{prefix}mass drift in {steps:,} steps, {precision.compute}, stored as {precision.storage}"
         exact = precision.storage == "float64"
         checks.append(Check(name, drift, 1e-12 if exact else np.inf, "below" if exact else "recorded"))
@@ -57,10 +57,10 @@ def imbalance(solver: FlowSolver) -> tuple[float, float]:
     before, worst, turnover = solver.monitor().mass, 0.0, 0.0
     for _ in range(50):
         solver.advance()
-        after, flow = solver.monitor().mass, solver.measures.iolet_flow()
-        worst = max(worst, abs(after - before - flow.sum()) / after)
+        final_mass, flow = solver.monitor().mass, solver.measures.iolet_flow()
+        worst = max(worst, abs(final_mass - before - flow.sum()) / final_mass)
         turnover = max(turnover, float(np.abs(flow).max()))
-        before = after
+        before = final_mass
     return worst, turnover
 
 

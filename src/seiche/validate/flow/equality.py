@@ -52,11 +52,11 @@ def layouts_and_restart(setting: Setting) -> list[Check]:
     first.advance(_STEPS)
     reference = first.state()
     layouts, restarts = 0, 0
-    for name, other in zip(LAYOUT_NAMES, (*LAYOUT_NAMES[1:], LAYOUT_NAMES[0]), strict=True):
+    for name, other_layout in zip(LAYOUT_NAMES, (*LAYOUT_NAMES[1:], LAYOUT_NAMES[0]), strict=True):
         solver = setting.solver(sites, model, layout=name)
         solver.advance(_STEPS)
         layouts += different(solver, reference)
-        restarts += different(_resumed(setting, name, other), reference)
+        restarts += different(_resumed(setting, name, other_layout), reference)
     return [
         Check("layouts: values that differ after 41 steps", layouts, 0, unit="numbers"),
         Check("restart in another layout: values that differ", restarts, 0, unit="numbers"),

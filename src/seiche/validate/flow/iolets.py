@@ -30,9 +30,9 @@ def _gradient(setting: Setting, sites: SiteSet, axis: tuple[float, ...], length:
     ends = (PressureIolet(1 + excess, scheme=scheme), PressureIolet(scheme=scheme))
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=ends))
     solver.advance(int(12 * (length / 4) ** 2 / (5.783 * viscosity)) + 4 * round(length))
-    along = positions(sites) @ (np.array(axis) / np.linalg.norm(axis))
-    middle = (along > length / 4) & (along < 3 * length / 4)
-    slope = np.polyfit(along[middle], solver.fields(["density"])["density"][middle], 1)[0]
+    axial_position = positions(sites) @ (np.array(axis) / np.linalg.norm(axis))
+    middle = (axial_position > length / 4) & (axial_position < 3 * length / 4)
+    slope = np.polyfit(axial_position[middle], solver.fields(["density"])["density"][middle], 1)[0]
     return float(-slope * length / excess - 1)
 
 

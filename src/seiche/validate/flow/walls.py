@@ -290,8 +290,8 @@ def in_moments(setting: Setting) -> list[Check]:
     model = FlowModel(Newtonian(0.3), walls=Walls("bouzidi", (lid,)))
     solver = _solver(setting, sites, model, tile)
     solver.advance(int(np.log(1e17) * height**2 / (np.pi**2 * 0.3)))
-    straight = np.outer(positions(sites)[:, 2] / height, lid.velocity)
-    line = relative_error(solver.fields(["velocity"])["velocity"], straight)
+    linear_profile = np.outer(positions(sites)[:, 2] / height, lid.velocity)
+    line = relative_error(solver.fields(["velocity"])["velocity"], linear_profile)
     name = "moments, Bouzidi pipe"
     return [
         Check(f"{name}, along the lattice: order", order["along"], 1.8, "above", reference=_BOUZIDI, plot=plot),
@@ -307,7 +307,7 @@ def mass_drift(setting: Setting) -> list[Check]:
     """Check that interpolated walls conserve the mass of a closed pipe in steady flow."""
     sites = shifted_pipe(6.3, 0.3, 0.1)
     solver = setting.solver(sites, FlowModel(Newtonian(0.05), body_force=(1e-5, 0.0, 0.0), walls=Walls("bouzidi")))
-    before = solver.monitor().mass
+    initial_mass = solver.monitor().mass
     solver.advance(6000)
-    drift = abs(solver.monitor().mass / before - 1)
+    drift = abs(solver.monitor().mass / initial_mass - 1)
     return [Check("Bouzidi pipe: mass drift in 6000 steps", drift, 1e-6, reference=_BOUZIDI)]

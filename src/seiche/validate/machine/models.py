@@ -78,8 +78,8 @@ def printed_tables(setting: Setting) -> list[Check]:
     for name, expected in _CROSSOVERS.items():
         machine = read_machine(name)
         device, host = machine.curve("device_mpi", "off-node"), machine.curve("host", "off-node")
-        down, up = machine.curve("d2h", "on-socket"), machine.curve("h2d", "on-socket")
-        results = [crossover(device, down, up, host, size) or 0.0 for size in _SIZES]
+        to_host, to_device = machine.curve("d2h", "on-socket"), machine.curve("h2d", "on-socket")
+        results = [crossover(device, to_host, to_device, host, size) or 0.0 for size in _SIZES]
         worst = max(abs(a - b) for a, b in zip(results, expected, strict=True))
         checks.append(
             Check(

@@ -49,7 +49,7 @@ def _ball_error(setting: Setting, cfl: float) -> float:
     distance = np.hypot(x[:, None], r[None])
     options: dict[str, Any] = {"pml_size": 0, "smooth_p0": False, "device": setting.device, "precision": "float64"}
     pressure = np.exp(-(distance**2) / (2 * width**2))
-    found = simulate(grid, Medium(1.0, 1.0), Source(p0=pressure), Sensor(record=("p_final",)), **options)["p_final"]
+    result = simulate(grid, Medium(1.0, 1.0), Source(p0=pressure), Sensor(record=("p_final",)), **options)["p_final"]
 
     def wave(s: Floats) -> Floats:
         return np.asarray(s * np.exp(-(s**2) / (2 * width**2)))
@@ -57,7 +57,7 @@ def _ball_error(setting: Setting, cfl: float) -> float:
     away = np.where(distance > 0, distance, 1.0)
     exact = (wave(distance - time) + wave(distance + time)) / (2 * away)
     exact[distance == 0] = (1 - (time / width) ** 2) * np.exp(-(time**2) / (2 * width**2))
-    return float(np.abs(found - exact).max() / np.abs(exact).max())
+    return float(np.abs(result - exact).max() / np.abs(exact).max())
 
 
 def axisymmetric_transducers(setting: Setting) -> list[Check]:
@@ -77,19 +77,19 @@ def axisymmetric_transducers(setting: Setting) -> list[Check]:
 
 def _on_axis(setting: Setting, name: str, size: float, period: int) -> tuple[Floats, Floats]:
     """Return distances from a source (m), beyond eight points, and the amplitude relative to that at its surface."""
-    dx, before, layer = C / _FREQUENCY / 6, 14, 20
-    length = int((1.3 if name == "bowl" else 2.5) * size / dx) + before
+    dx, front_points, layer = C / _FREQUENCY / 6, 14, 20
+    length = int((1.3 if name == "bowl" else 2.5) * size / dx) + front_points
     radius = int(size / 2 / dx) + 10
     steps = period * int(np.ceil(np.hypot(length, 2 * radius) * dx / C * _FREQUENCY + 8))
     grid = Grid((length, radius), dx, 1 / _FREQUENCY / period, steps, symmetry="axisymmetric")
-    start = float(grid.positions("x")[before])
+    start = float(grid.positions("x")[front_points])
     vertex, focus = (start, 0.0), (start + size, 0.0)
     shape = Bowl(vertex, focus, size, size) if name == "bowl" else Disc(vertex, focus, size)
     source = Source(emitters=(Emitter(shape, ramped_sine(grid, _FREQUENCY, 3)),))
     sensor = Sensor(record=(), frequencies=(_FREQUENCY,), frequency_window=(steps - 4 * period, steps))
     options: dict[str, Any] = {"pml_size": layer, "pml_inside": False, "device": setting.device}
     amplitude = simulate(grid, Medium(C), source, sensor, **options)["p_amplitude"][0]
-    inside = slice(before + 8, length)
+    inside = slice(front_points + 8, length)
     return grid.positions("x")[inside] - start, np.asarray(amplitude[inside, 0], np.float64)
 
 
@@ -106,9 +106,9 @@ def axisymmetric_plates(setting: Setting) -> list[Check]:
         beam = small(layers, 0) if setting.quick else full_size(layers, 0)
         for refinement, bound in ((1, 0.08), (2, 0.03)):
             x, r, found = amplitude(beam, setting, refinement)
-            behind = x > beam.front + beam.plates.thickness + 1e-3
-            exact = np.abs(field_behind(beam.plates, beam.front, beam.source, x[behind], r))
-            error = float(np.linalg.norm(found[behind] - exact) / np.linalg.norm(exact))
+            is_behind = x > beam.front + beam.plates.thickness + 1e-3
+            exact = np.abs(field_behind(beam.plates, beam.front, beam.source, x[is_behind], r))
+            error = float(np.linalg.norm(found[is_behind] - exact) / np.linalg.norm(exact))
             size, points = f"{1e3 * beam.source.diameter:g} mm", 6 * refinement
             title = f"axisymmetric {name}, bowl of {size}, {points} points per wavelength: L2 error"
             checks.append(Check(title, error, bound, reference=AUBRY))

@@ -46,30 +46,30 @@ def on_axis_amplitude(name: str, z: Floats, size: float, frequency: float) -> Fl
     if name == "piston":
         return np.asarray(2 * np.abs(np.sin(k / 2 * (np.sqrt(z**2 + half**2) - z))))
     height = size - np.sqrt(size**2 - half**2)
-    far = np.sqrt((z - height) ** 2 + half**2)
-    near = np.isclose(z, size)
-    ratio = np.where(near, 1.0, 1 - z / size)
-    return np.asarray(np.where(near, k * height, np.abs(2 / ratio * np.sin(k * (far - z) / 2))))
+    edge_distance = np.sqrt((z - height) ** 2 + half**2)
+    is_focus = np.isclose(z, size)
+    ratio = np.where(is_focus, 1.0, 1 - z / size)
+    return np.asarray(np.where(is_focus, k * height, np.abs(2 / ratio * np.sin(k * (edge_distance - z) / 2))))
 
 
 def _on_axis(setting: Setting, name: str, size: float) -> tuple[Floats, Floats]:
     """Return distances from a source (m), beyond eight points, and the amplitude relative to that at its surface."""
     dx, period = C / _FREQUENCY / 6, 20
-    before, layer = 14, 10
-    length = int((1.3 if name == "bowl" else 2.5) * size / dx) + before + layer
+    front_points, layer = 14, 10
+    length = int((1.3 if name == "bowl" else 2.5) * size / dx) + front_points + layer
     width = int(size / dx) + 2 * (layer + 4)
     shape = (length + length % 2, width + width % 2, width + width % 2)
     travel = np.hypot(length, width) * dx / C * _FREQUENCY
     steps = period * int(np.ceil(travel + 8))
     grid = Grid(shape, dx, 1 / _FREQUENCY / period, steps)
-    start = float(grid.positions("x")[before])
+    start = float(grid.positions("x")[front_points])
     vertex, focus = (start, 0.0, 0.0), (start + size, 0.0, 0.0)
     shape_of_source = Bowl(vertex, focus, size, size) if name == "bowl" else Disc(vertex, focus, size)
     emitter = Emitter(shape_of_source, ramped_sine(grid, _FREQUENCY, 3))
     sensor = Sensor(record=(), frequencies=(_FREQUENCY,), frequency_window=(steps - 4 * period, steps))
     options: dict[str, Any] = {"pml_size": layer, "device": setting.device}
     amplitude = simulate(grid, Medium(C), Source(emitters=(emitter,)), sensor, **options)["p_amplitude"][0]
-    inside = slice(before + 8, shape[0] - layer - 2)
+    inside = slice(front_points + 8, shape[0] - layer - 2)
     axis = amplitude[inside, shape[1] // 2, shape[2] // 2]
     return grid.positions("x")[inside] - start, np.asarray(axis, np.float64)
 

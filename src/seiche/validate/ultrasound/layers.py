@@ -106,12 +106,14 @@ def case_medium(plates: Plates, front: float, grid: Grid, axis: int) -> Medium:
         axis: index of the axis normal to the plates.
     """
     far, end, regions = 1e3, front, []
-    for material, thick in (*plates.layers, (plates.last, far)):
+    for material, thickness in (*plates.layers, (plates.last, far)):
         lower, upper = ([f"{sign * far!r} m"] * len(grid.shape) for sign in (-1, 1))
-        lower[axis], upper[axis] = f"{end!r} m", f"{end + thick!r} m"
+        lower[axis], upper[axis] = f"{end!r} m", f"{end + thickness!r} m"
         regions.append({"kind": "box", "lower": lower, "upper": upper, **_properties(material)})
-        end += thick
-    absorbing = plates.first.absorption or plates.last.absorption or any(one.absorption for one, _ in plates.layers)
+        end += thickness
+    absorbing = (
+        plates.first.absorption or plates.last.absorption or any(material.absorption for material, _ in plates.layers)
+    )
     table = {**_properties(plates.first), **({"alpha_power": 2.0} if absorbing else {})}
     if plates.layers or plates.last != plates.first:
         table["region"] = regions
@@ -169,8 +171,8 @@ def field_behind(plates: Plates, front: float, source: Transducer, x: Floats, r:
     k = plates.wave_number(plates.first).real
     nodes, weights = roots_legendre(6000)
     angle, angle_weights = np.pi / 4 * (nodes + 1), np.pi / 4 * weights
-    beyond, growth_weights = roots_legendre(1500)
-    growth = 0.4 * (beyond + 1)
+    evanescent_nodes, growth_weights = roots_legendre(1500)
+    growth = 0.4 * (evanescent_nodes + 1)
     tangential_wave_number = np.concatenate([k * np.sin(angle), k * np.cosh(growth)])
     axial_wave_number = plates.normal_wave_number(plates.first, tangential_wave_number)
     # dk/k_normal of the substitutions k sin(angle) and k cosh(growth)
@@ -185,7 +187,7 @@ def field_behind(plates: Plates, front: float, source: Transducer, x: Floats, r:
     for area, offsets, depth in zip(*source.rings(), strict=True):
         spectrum += area * j0(tangential_wave_number * offsets) * np.exp(-1j * axial_wave_number * (front - depth))
     spectrum *= plates.transmission(tangential_wave_number) * measure * k / (2 * np.pi)
-    behind = plates.normal_wave_number(plates.last, tangential_wave_number)
+    wave_number_behind = plates.normal_wave_number(plates.last, tangential_wave_number)
     depths = np.asarray(x, np.float64) - front - plates.thickness
-    waves = spectrum * np.exp(-1j * np.outer(depths, behind))
+    waves = spectrum * np.exp(-1j * np.outer(depths, wave_number_behind))
     return np.asarray(waves @ j0(np.outer(tangential_wave_number, np.asarray(r, np.float64))))

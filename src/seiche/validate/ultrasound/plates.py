@@ -76,10 +76,10 @@ class Beam:
     def errors(self, setting: Setting) -> tuple[float, float]:
         """Return the errors of the peak and of the amplitude (L2), more than a millimetre behind the plates."""
         x, y, results = self.amplitude(setting)
-        behind = x > self.front + self.plates.thickness + 1e-3
-        exact = np.abs(field_behind(self.plates, self.front, self.source, x[behind], np.abs(y)))
-        error = np.linalg.norm(results[behind] - exact) / np.linalg.norm(exact)
-        return abs(float(results[behind].max() / exact.max()) - 1), float(error)
+        is_behind = x > self.front + self.plates.thickness + 1e-3
+        exact = np.abs(field_behind(self.plates, self.front, self.source, x[is_behind], np.abs(y)))
+        error = np.linalg.norm(results[is_behind] - exact) / np.linalg.norm(exact)
+        return abs(float(results[is_behind].max() / exact.max()) - 1), float(error)
 
 
 def _cases() -> dict[str, Plates]:

@@ -186,18 +186,20 @@ def two_layers(setting: Setting) -> list[Check]:
     for level in levels:
         # Periodic along the interface y = 0; reflections from the sides do not reach the middle.
         mesh = Mesh.of_forest(Forest.uniform(Brick((1, 4), (True, False)), level), origin=(0.0, -2.0))
-        above = mesh.lower[:, 1] >= 0
-        density, cp = (np.where(above, fluids[1][k], fluids[0][k]) for k in (0, 1))
+        is_upper = mesh.lower[:, 1] >= 0
+        density, cp = (np.where(is_upper, fluids[1][k], fluids[0][k]) for k in (0, 1))
         solver = Solver(mesh, Material(density, cp, 0 * cp), nodes=6, device=setting.device, threads=1)
         positions = solver.positions
 
-        def exact(time: float, positions: Floats = positions, above: Any = above) -> Floats:
+        def exact(time: float, positions: Floats = positions, is_upper: Any = is_upper) -> Floats:
             result = np.zeros((len(positions), 3, positions.shape[1]))
             for (sine, cosine, layer), amplitude in zip(waves, amplitudes, strict=True):
                 wave = PlaneWave("p", (sine, cosine), *fluids[layer])
-                inside = above == bool(layer)
-                state = wave.state("acoustic", positions[inside], time, lambda t: np.asarray(np.sin(frequency * t)))
-                result[inside] += amplitude * state
+                is_in_layer = is_upper == bool(layer)
+                state = wave.state(
+                    "acoustic", positions[is_in_layer], time, lambda t: np.asarray(np.sin(frequency * t))
+                )
+                result[is_in_layer] += amplitude * state
             return result
 
         solver.start_from(exact(0.0))

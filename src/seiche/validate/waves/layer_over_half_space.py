@@ -71,9 +71,9 @@ class Size:
     def mesh(self, world: World) -> Mesh:
         """Return the mesh of a rank, centred above the source and with the ground at z = 0."""
         widths = self._widths
-        down = stretched(self.deep, self.tree, (self.beyond, 0), self.growth)
-        down += [THICKNESS / self.layers] * self.layers
-        first, last, ground, wide = self.beyond, self.beyond + 2 * self.half, len(down), len(widths)
+        vertical_widths = stretched(self.deep, self.tree, (self.beyond, 0), self.growth)
+        vertical_widths += [THICKNESS / self.layers] * self.layers
+        first, last, ground, wide = self.beyond, self.beyond + 2 * self.half, len(vertical_widths), len(widths)
         middle, source = first + self.half, ground - self.layers - (DEPTH - THICKNESS) / self.tree
         # Boxes of fine elements end in the middle of trees: they must not touch, and split, the trees outside.
         boxes = [
@@ -86,8 +86,8 @@ class Size:
         return Mesh.generate(
             Brick((wide, wide, ground), (False,) * 3),
             SizeField(lower, upper, np.array(sizes) / 2**self.splits),
-            tree_size=(widths, widths, down),
-            origin=(side, side, -sum(down)),
+            tree_size=(widths, widths, vertical_widths),
+            origin=(side, side, -sum(vertical_widths)),
             world=world,
         )
 
@@ -116,12 +116,12 @@ def seismograms(
     world: World | None = None,
 ) -> ComparedSeismograms:
     """Return the computed and the exact seismograms of the receivers (collective)."""
-    layer, below = media
+    layer, half_space = media
     mesh = size.mesh(world or World.serial())
     soft = mesh.lower[: mesh.count, 2] >= -THICKNESS - 1.0
 
     def values(name: str) -> Floats:
-        return np.asarray(np.where(soft, getattr(layer, name), getattr(below, name)), np.float64)
+        return np.asarray(np.where(soft, getattr(layer, name), getattr(half_space, name)), np.float64)
 
     material, loss = Material(values("density"), values("cp"), values("cs")), None
     if np.isfinite(layer.qs):
@@ -152,7 +152,7 @@ def seismograms(
     x, y = (points / np.linalg.norm(points, axis=1)[:, None]).T
     east, north = samples[..., 0], samples[..., 1]
     computed = np.stack([x * east + y * north, x * north - y * east, samples[..., 2]], -1)
-    exact = Layered(layer, below, THICKNESS, DEPTH).velocity(times, points, MOMENT, size.sigma, pulse.delay)[1:]
+    exact = Layered(layer, half_space, THICKNESS, DEPTH).velocity(times, points, MOMENT, size.sigma, pulse.delay)[1:]
     return ComparedSeismograms(times[1:], computed, exact, mesh.total * size.nodes**3)
 
 

@@ -184,20 +184,20 @@ class ObliquePacket:
         if medium == "acoustic":
             p, vx, vy = spectra.T
             spectra = np.stack([vx, vy, -p, -p, 0 * p], axis=1)
-        below = amplitudes(layers.media[0], tangential_wave_number, omega, spectra[0])
-        above = amplitudes(layers.media[-1], tangential_wave_number, omega, spectra[1], (True,))
-        arriving = 0.0j
+        lower_amplitudes = amplitudes(layers.media[0], tangential_wave_number, omega, spectra[0])
+        upper_amplitudes = amplitudes(layers.media[-1], tangential_wave_number, omega, spectra[1], (True,))
+        incident_amplitude = 0.0j
         computed: dict[tuple[str, str], complex] = {}
-        for (kind, upwards), (amplitude, number) in below.items():
+        for (kind, upwards), (amplitude, number) in lower_amplitudes.items():
             at_front = amplitude * np.exp(0.4j * number)
             if upwards and kind == self.case.incident:
-                arriving = at_front
+                incident_amplitude = at_front
             elif not upwards:
                 computed["reflected", kind] = at_front
-        for (kind, _), (amplitude, number) in above.items():
+        for (kind, _), (amplitude, number) in upper_amplitudes.items():
             computed["transmitted", kind] = amplitude * np.exp(-0.3j * number)
         exact = layers.coefficients(omega, self.tangential_wave_number, self.case.incident)
-        return {key: (complex(value / arriving), exact[key]) for key, value in computed.items()}
+        return {key: (complex(value / incident_amplitude), exact[key]) for key, value in computed.items()}
 
 
 def amplitudes(

@@ -105,8 +105,8 @@ class PlaneLayers:
         incident_wave: LayerWave | None = None
         for number, medium in enumerate(self.media):
             for wave in waves_of(medium, tangential_wave_number, omega):
-                outside = (number == 0 and wave.upwards) or (number == len(self.media) - 1 and not wave.upwards)
-                if not outside:
+                is_outgoing = (number == 0 and wave.upwards) or (number == len(self.media) - 1 and not wave.upwards)
+                if not is_outgoing:
                     columns.append((number, wave))
                 elif number == 0 and wave.kind == incident:
                     incident_wave = wave

@@ -48,9 +48,9 @@ def stokes_velocity(
 
     def displacement(t: Floats) -> Floats:
         tau = np.linspace(r / cp, r / cs, 400)
-        near = np.trapezoid(tau * pulse(t[:, None] - tau), tau, axis=1)[:, None]
-        far = longitudinal * pulse(t - r / cp)[:, None] / cp**2 + transverse * pulse(t - r / cs)[:, None] / cs**2
-        return np.asarray(((3 * longitudinal - force) * near / r**3 + far / r) / (4 * np.pi * density))
+        near_field = np.trapezoid(tau * pulse(t[:, None] - tau), tau, axis=1)[:, None]
+        far_field = longitudinal * pulse(t - r / cp)[:, None] / cp**2 + transverse * pulse(t - r / cs)[:, None] / cs**2
+        return np.asarray(((3 * longitudinal - force) * near_field / r**3 + far_field / r) / (4 * np.pi * density))
 
     step = 1e-4
     return (displacement(times + step) - displacement(times - step)) / (2 * step)
@@ -155,12 +155,14 @@ def lamb_displacement(times: Floats, r: float, bump: Bump) -> Floats:
     rayleigh, count = r * np.sqrt(3 + np.sqrt(3.0)) / 2, 6000
     max_root = np.sqrt(rayleigh - r / np.sqrt(3.0))
     root = (np.arange(count) + 0.5) * max_root / count
-    before = rayleigh - root**2
-    early = (pekeris(before, r) * 2 * root * bump.slope(times[:, None] - before)).sum(1) * max_root / count
+    times_before = rayleigh - root**2
+    integral_before = (
+        (pekeris(times_before, r) * 2 * root * bump.slope(times[:, None] - times_before)).sum(1) * max_root / count
+    )
     remaining = max(1e-9, float(times.max()) - rayleigh)
-    after = rayleigh + (np.arange(count) + 0.5) * remaining / count
-    late = (pekeris(after, r) * bump.slope(times[:, None] - after)).sum(1) * remaining / count
-    return np.asarray(early + late)
+    times_after = rayleigh + (np.arange(count) + 0.5) * remaining / count
+    integral_after = (pekeris(times_after, r) * bump.slope(times[:, None] - times_after)).sum(1) * remaining / count
+    return np.asarray(integral_before + integral_after)
 
 
 def lamb(setting: Setting) -> list[Check]:
