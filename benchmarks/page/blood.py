@@ -16,9 +16,9 @@ _INTRODUCTION = """\
 # Cells in flow
 
 Red cells in a periodic cube (`seiche bench blood --json benchmarks/results/NAME.json`). The rate of a stage is the
-number of vertices times steps per second, in millions; that of the sweep counts sites instead. *Over the flow* is the
-time of a step with cells, divided by that of a step of the flow alone. The [theory](../theory/coupling.md#2-a-step)
-describes the stages.
+number of vertices times steps per second, in millions; the rate of the sweep counts sites instead. *Ratio to flow* is
+the time of a step with cells, divided by the time of a step of the flow alone. The
+[theory](../theory/coupling.md#2-a-step) describes the stages.
 """
 _RANKS = """\
 ## Several ranks
@@ -27,13 +27,13 @@ These tables show weak scaling, with the same load on every rank (`seiche bench 
 The load `resolved` has 256^3 sites with a spacing of 0.25 um, and `coarse` has 2.1*10^7 with 1 um. Times are in
 microseconds per step.
 
-- *Copies*: the number of ghost cells divided by that of owned cells.
+- *Copies*: the number of ghost cells divided by the number of owned cells.
 - *Exposed*: the time that messages add to a step, as a share of the step.
 - *Efficiency*: the time of a step on one rank, divided by the time of this step.
 """
 _RATIO = """\
 The table gives the ratio of the rates of GPU and CPU for equal physics (hematocrit, delta function, mesh, collision,
-precision). Rates count sites for a whole step with all stages and for the sweep, vertices for the other stages. The CPU
+precision). Rates count sites for a whole step with all stages and for the sweep, vertices for all other stages. The CPU
 has the number of threads in the heading: a few cores, not a node.
 """
 _BOXES = """\
@@ -106,7 +106,7 @@ def _equal(first_row: BloodRow, second_row: BloodRow) -> bool:
 
 
 def _section(result: Result[BloodRow]) -> str:
-    columns = ("layout", "Ht", "support", "points", "sites", "cells", "step (ms)", "over the flow", "sweep", *_STAGES)
+    columns = ("layout", "Ht", "support", "points", "sites", "cells", "step (ms)", "ratio to flow", "sweep", *_STAGES)
     lines = [
         (
             *(row.layout, f"{row.hematocrit:.2f}", f"{row.support}", f"{row.points}"),

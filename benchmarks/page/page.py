@@ -42,9 +42,10 @@ result, run `seiche bench flow --json benchmarks/results/NAME.json` on an idle m
 - *B/update* is the number of bytes that the scheme must move per update, as derived in the
   [theory](../theory/flow.md#6-storage): populations read and written, adjacency or tables, relaxation rates.
 - GB/s is the product of both.
-- *Of copy* is this bandwidth relative to that of a copy of a large array (bytes read plus bytes written), measured in
-  the same process on the same cores or device. Because of caches it may exceed 100 %. On a CPU, *copy* is the fastest
-  of four ways to move data: an ordinary copy, a copy past the caches, an update in place, and a sum.
+- *Share of copy* is this bandwidth relative to the bandwidth of a copy of a large array (bytes read plus bytes
+  written), measured in the same process on the same cores or device. Because of caches it may exceed 100 %. On a CPU,
+  *copy* is the fastest of four ways to move data: an ordinary copy, a copy past the caches, an update in place, and a
+  sum.
 
 Each rate is the best of three runs of the requested length, the copy the median of seven. Results on CPUs up to
 2026-11-26 are relative to an ordinary copy, which moves about half as much as the cores can: with today's yardstick
@@ -68,7 +69,18 @@ def page(
 
 
 def _section(result: Result[FlowRow]) -> str:
-    columns = ("case", "layout", "compute / storage", "fluid", "sites", "ranks", "MLUPS", "B/update", "GB/s", "of copy")
+    columns = (
+        "case",
+        "layout",
+        "compute / storage",
+        "fluid",
+        "sites",
+        "ranks",
+        "MLUPS",
+        "B/update",
+        "GB/s",
+        "share of copy",
+    )
     lines = [
         (
             case_label(row.case),
@@ -100,7 +112,7 @@ def readme_table(results: Sequence[Result[FlowRow]]) -> str:
         key = (result.device, row.case, str(row.ranks), row.rheology, row.compute, row.storage)
         if key not in best or row.mlups > best[key][1].mlups:
             best[key] = (result, row)
-    columns = ("device", "case", "layout", "compute / storage", "sites", "MLUPS", "GB/s", "of copy", "date")
+    columns = ("device", "case", "layout", "compute / storage", "sites", "MLUPS", "GB/s", "share of copy", "date")
     lines = [
         (
             result.device,

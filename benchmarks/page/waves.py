@@ -19,8 +19,8 @@ stage is one evaluation of the right-hand side with its integration. A Runge-Kut
 step has one.
 
 - *Words*: words moved per node in an inner stage, by the [model](../theory/waves.md), section 8.
-- *Of fused*: the time divided by that of the fused kernel.
-- *Of copy*: the bandwidth of the mean stage divided by that of a copy.
+- *Ratio to fused*: the time divided by the time of the fused kernel.
+- *Share of copy*: the bandwidth of the mean stage divided by the bandwidth of a copy.
 - *Efficiency*, on several ranks: the time on one device divided by the time on all. The loss is due to messages.
 """
 _RATIO = """\
@@ -41,7 +41,9 @@ def waves_part(results: Sequence[Result[WavesRow]]) -> str:
 def _section(result: Result[WavesRow]) -> str:
     several = any(row.ranks > 1 for row in result.rows)
     columns = ["medium", "flux", "precision", "kernels", "n", "elements", "words", "ps per node and stage"]
-    columns += ["of fused", "of copy"] + (["ghosts", "ranks", "kB per stage", "error", "efficiency"] if several else [])
+    columns += ["ratio to fused", "share of copy"] + (
+        ["ghosts", "ranks", "kB per stage", "error", "efficiency"] if several else []
+    )
     lines = []
     for row in result.rows:
         line = [row.medium, row.flux, row.precision, row.variant, str(row.nodes), f"{row.elements:,}"]
@@ -72,8 +74,16 @@ def _ratios(results: Sequence[Result[WavesRow]]) -> Iterator[str]:
                     for (single, double), ratio in zip(pairs, ratios, strict=True)
                 ]
                 lines.append(("mean", "", "", "", f"{np.mean(ratios):,.0f}", "", ""))
-                columns = ("medium", "flux", "precision", "n", "times faster", "GPU of copy", "CPU of copy")
-                yield f"## Waves: {gpu.device} over {cpu.device}\n\n{_RATIO}\n" + markdown(
+                columns = (
+                    "medium",
+                    "flux",
+                    "precision",
+                    "n",
+                    "times faster",
+                    "share of copy, GPU",
+                    "share of copy, CPU",
+                )
+                yield f"## Waves: {gpu.device} compared with {cpu.device}\n\n{_RATIO}\n" + markdown(
                     columns, lines, text_columns=3
                 )
 

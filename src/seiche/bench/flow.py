@@ -224,7 +224,7 @@ _COLUMNS = {
     "MLUPS": "{0.mlups:.1f}",
     "B/update": "{0.bytes_per_update:.1f}",
     "GB/s": "{0.gigabytes_per_second:.1f}",
-    "of copy": "{0.share_of_copy:.0%}",
+    "share of copy": "{0.share_of_copy:.0%}",
     "us/step": "{0.step_microseconds:.1f}",
     "us compute": "{0.compute_microseconds:.1f}",
 }

@@ -256,14 +256,14 @@ class _Bench:
 
 
 _COLUMNS = "{:<9}{:<8}{:<9}{:>3} {:<11}{:<10}{:>9}{:>6} {:>9}{:>9}{:>8}{:>11}{:>9}{:>6}"
-_HEADINGS = ("medium", "flux", "precision", "n", "variant", "ghosts", "elements", "words", "ps/stage", "of fused")
+_HEADINGS = ("medium", "flux", "precision", "n", "variant", "ghosts", "elements", "words", "ps/stage", "x fused")
 
 
 def show(row: WavesRow, device: str, copy: float, *, first: bool) -> None:
     """Print a row, with a heading above the first one; times are in ps per stage and node."""
     if first:
-        print(f"{device}, copy {copy / 1e9:.1f} GB/s")
-        print(_COLUMNS.format(*_HEADINGS, "of copy", "kB/stage", "error", "eff."))
+        print(f"{device}, copy {copy / 1e9:.1f} GB/s (share: bandwidth divided by that of the copy)")
+        print(_COLUMNS.format(*_HEADINGS, "share", "kB/stage", "error", "eff."))
     values = (
         *(row.medium, row.flux, row.precision, row.nodes, row.variant, row.ghosts, row.elements),
         *(f"{row.words_per_node:.1f}", f"{row.picoseconds_per_node_stage:.1f}", f"{row.time_over_fused:.2f}"),

@@ -148,7 +148,7 @@ def _stages(summary: Summary) -> str:
                 f"{copy:.0%}" if copy else "",
             )
         )
-    head = ("stage", "s", "share", "µs per step", "min – max", "GB/s", "of copy")
+    head = ("stage", "s", "share", "µs per step", "min – max", "GB/s", "share of copy")
     return section("Stages", table(head, rows), "<p>Means over ranks and timed steps.</p>")
 
 

@@ -91,12 +91,12 @@ def stage_table(
 
     table = Table(title=title, caption=note, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
     table.add_column("stage", no_wrap=True)
-    for name in ("time (s)", "share", "GB/s", "of copy"):
+    for name in ("time (s)", "share", "GB/s", "share of copy"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         bandwidth = "" if row.bandwidth is None else f"{row.bandwidth * 1e-9:.1f}"
-        of_copy = "" if row.copy_share is None else f"{row.copy_share:.0%}"
-        table.add_row(row.name, _seconds(row.seconds), f"{row.share:.1%}", bandwidth, of_copy)
+        share_of_copy = "" if row.copy_share is None else f"{row.copy_share:.0%}"
+        table.add_row(row.name, _seconds(row.seconds), f"{row.share:.1%}", bandwidth, share_of_copy)
     table.add_section()
     table.add_row("run", _seconds(seconds), "", "", "")
     return table
