@@ -75,7 +75,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         (changed("<uniform", "<other"), "initialconditions/pressure/other: this element is not supported; supported"),
         (
             changed("<pressure><uniform", '<checkpoint file="a"/><pressure><uniform'),
-            "initialconditions/checkpoint: a checkpoint of HemeLB cannot be read; supported is pressure/uniform",
+            "initialconditions/checkpoint: a checkpoint of HemeLB cannot be read; expected pressure/uniform",
         ),
         (
             changed("<pressure><uniform", '<time value="41" units="lattice"/><pressure><uniform'),
@@ -99,7 +99,7 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         ),
         (
             changed("<uniform", '<checkpoint file="a"/><uniform'),
-            "initialconditions/pressure/checkpoint: a checkpoint of HemeLB cannot be read; supported is",
+            "initialconditions/pressure/checkpoint: a checkpoint of HemeLB cannot be read; expected",
         ),
         (
             xml(inlet='<condition type="pressure" subtype="multiscale"/>'),
