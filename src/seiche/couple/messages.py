@@ -106,7 +106,7 @@ def move_cells(backend: Backend, source: Array, target: Array, entries: Numbers,
     `entries` (n, 3) contain the first vertex in `source`, the first vertex in `target`, and the number of vertices.
     """
     spec = registry.move_cells("float64" if source.dtype == np.float64 else "float32")
-    members = {"from": source, "to": target, "from_stride": strides[0], "stride": strides[1]}
+    members = {"source": source, "target": target, "source_stride": strides[0], "stride": strides[1]}
     run_over_cells(backend, spec, entries, **members)
 
 

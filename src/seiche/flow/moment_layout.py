@@ -22,7 +22,7 @@ from seiche.flow.moment_links import MomentLinks
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import VelocitySet
-from seiche.kernels.registry.flow import MOMENT_EDGE, leaving_populations, rebuilt_populations
+from seiche.kernels.registry.flow import MOMENT_EDGE, outgoing_populations, rebuilt_populations
 
 #: Coefficients per site. The first four, density and momentum, are stored as float32 if the others are float16.
 COEFFICIENTS, CONSERVED = 10, 4
@@ -200,10 +200,10 @@ class MomentLayout(TileLayout):
         kernel = self.backend.load(spec)
         arrays = {
             "sites": upload(self.item[links.sites[rows]]),
-            "leaving": upload(outgoing[rows]),
-            "first_leaving": upload(links.first_outgoing[rows]),
-            "arriving": upload(incoming[rows]),
-            "first_arriving": upload(links.first_incoming[rows]),
+            "outgoing": upload(outgoing[rows]),
+            "first_outgoing": upload(links.first_outgoing[rows]),
+            "incoming": upload(incoming[rows]),
+            "first_incoming": upload(links.first_incoming[rows]),
         }
         self._arrays.append(arrays)
         return kernel.bind(self.backend.pack(kernel, layout=self.members(phase), **arrays), 0, len(rows))
@@ -261,7 +261,7 @@ class MomentLayout(TileLayout):
         """Return the outgoing populations (n_owned, Q) before a step of this phase."""
         Q, count, backend = self.velocity_set.Q, len(self.item), self.backend
         name, lattice = self.kernel_name(phase), self.velocity_set.name
-        kernel = backend.load(leaving_populations(name, self._compute, self.store, velocity_set=lattice))  # type: ignore[arg-type]
+        kernel = backend.load(outgoing_populations(name, self._compute, self.store, velocity_set=lattice))  # type: ignore[arg-type]
         # The values that walls return are not outgoing populations, hence the masks of the state only.
         members = {**self.members(phase), "link_masks": self._state_masks}
         stride = min(count, _CHUNK)

@@ -203,7 +203,7 @@ class WallStages:
         """Return the call that computes the density of the sites with moving walls."""
         lattice = self._layout.velocity_set
         slots = np.stack([self._layout.outgoing_slots(phase, q, sites) for q in range(lattice.Q)])
-        kernel = self._backend.load(registry.leaving_density(*self._precision, velocity_set=lattice.name))
+        kernel = self._backend.load(registry.outgoing_density(*self._precision, velocity_set=lattice.name))
         members = {"slots": self._backend.upload(slots), "excess": excess, "stride": len(sites)}
         self._arrays.append(members)
         return kernel.bind(self._backend.pack(kernel, f=self._layout.boundary(phase), **members), 0, len(sites))

@@ -36,11 +36,11 @@ SEICHE_FN u64 xor_atomically(u64* word, u64 value) {
   return __atomic_fetch_xor(word, value, __ATOMIC_RELAXED);
 }
 SEICHE_FN i32 min_atomically(i32* word, i32 value) {
-  i32 before = __atomic_load_n(word, __ATOMIC_RELAXED);
-  while (value < before &&
-         !__atomic_compare_exchange_n(word, &before, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  i32 previous = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (value < previous &&
+         !__atomic_compare_exchange_n(word, &previous, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
-  return before;
+  return previous;
 }
 #endif
 

@@ -40,12 +40,12 @@ struct Private {
 
 /// `group` items of another functor, processed in sequence by the threads of one team. If most items are empty,
 /// launching fewer teams is faster. A functor may report by `idle()` that no item of the group has work.
-template <class Each, int group>
+template <class Functor, int group>
 struct Grouped {
   using Scratch = NoScratch;
-  Each item;
+  Functor item;
   Index count;  ///< number of items
-  static constexpr int bytes = group * Each::bytes;
+  static constexpr int bytes = group * Functor::bytes;
   SEICHE_FN void operator()(const Team& team, Index number, Scratch&) const {
     if constexpr (requires { item.idle(); }) {
       if (item.idle()) return;

@@ -15,26 +15,26 @@ struct alignas(n * sizeof(T)) Group {
 /// A float stored in memory of another type.
 using Word = float;
 
-/// Reads the group at `from`, and writes `group` to `to`.
+/// Reads the group at `source`, and writes `group` to `target`.
 template <int n, class T>
-SEICHE_FN Group<T, n> together(const T* from) {
-  return *reinterpret_cast<const Group<T, n>*>(from);
+SEICHE_FN Group<T, n> load_group(const T* source) {
+  return *reinterpret_cast<const Group<T, n>*>(source);
 }
 template <int n, class T>
-SEICHE_FN void store_together(T* to, const Group<T, n>& group) {
-  *reinterpret_cast<Group<T, n>*>(to) = group;
+SEICHE_FN void store_group(T* target, const Group<T, n>& group) {
+  *reinterpret_cast<Group<T, n>*>(target) = group;
 }
 #else
 using Word __attribute__((may_alias)) = float;
 template <int n, class T>
-SEICHE_FN Group<T, n> together(const T* from) {
+SEICHE_FN Group<T, n> load_group(const T* source) {
   Group<T, n> group;
-  static_for<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = from[k]; });
+  static_for<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = source[k]; });
   return group;
 }
 template <int n, class T>
-SEICHE_FN void store_together(T* to, const Group<T, n>& group) {
-  static_for<0, n>([&]<int k>() SEICHE_INLINED { to[k] = group.of[k]; });
+SEICHE_FN void store_group(T* target, const Group<T, n>& group) {
+  static_for<0, n>([&]<int k>() SEICHE_INLINED { target[k] = group.of[k]; });
 }
 #endif
 

@@ -18,8 +18,8 @@ struct Box {
 #if defined(__CUDACC__)
 
 /// Prefetches `bytes` of memory, by all threads of a team.
-SEICHE_FN void prefetch_ahead(const Team& team, const void* from, int bytes) {
-  const char* first = static_cast<const char*>(from);
+SEICHE_FN void prefetch_ahead(const Team& team, const void* source, int bytes) {
+  const char* first = static_cast<const char*>(source);
   for (int k = team.thread * 128; k < bytes; k += team.threads * 128) {
     prefetch_line_ahead(first + k);
   }
@@ -77,11 +77,11 @@ SEICHE_FN void for_nodes(const Team&, int active, Line&& line, Early&& early, Mi
 #endif
 
 /// f(first, number) for the elements of an item below `count`: all together on a GPU, one by one on the CPU.
-template <int elements, int together, class F>
+template <int elements, int elements_per_pass, class F>
 SEICHE_FN void for_elements(Index item, Index count, F&& f) {
-  const Index first = item * elements, rest = count - first;
-  const int number = rest < elements ? static_cast<int>(rest) : elements;
-  for (int e = 0; e < number; e += together) f(first + e, together == 1 ? 1 : number);
+  const Index first = item * elements, remaining = count - first;
+  const int number = remaining < elements ? static_cast<int>(remaining) : elements;
+  for (int e = 0; e < number; e += elements_per_pass) f(first + e, elements_per_pass == 1 ? 1 : number);
 }
 
 /// f.operator()<axis, side>() for every face of an element.
@@ -95,17 +95,17 @@ SEICHE_FN void for_faces(F&& f) {
 
 /// Copies `count` numbers, a compile-time constant, in units as wide as their alignment allows.
 template <int count, class Real>
-SEICHE_FN void copy_aligned(const Team& team, const Real* from, Real* to) {
-  constexpr int wide = 16 / static_cast<int>(sizeof(Real));
-  if constexpr (count % wide == 0 && !vector_lanes) {
+SEICHE_FN void copy_aligned(const Team& team, const Real* source, Real* target) {
+  constexpr int vector_words = 16 / static_cast<int>(sizeof(Real));
+  if constexpr (count % vector_words == 0 && !vector_lanes) {
     struct alignas(16) Part {
-      Real of[wide];
+      Real of[vector_words];
     };
-    team.for_each(count / wide, [&](int q) SEICHE_INLINED {
-      reinterpret_cast<Part*>(to)[q] = reinterpret_cast<const Part*>(from)[q];
+    team.for_each(count / vector_words, [&](int q) SEICHE_INLINED {
+      reinterpret_cast<Part*>(target)[q] = reinterpret_cast<const Part*>(source)[q];
     });
   } else {
-    team.for_each(count, [&](int q) SEICHE_INLINED { to[q] = from[q]; });
+    team.for_each(count, [&](int q) SEICHE_INLINED { target[q] = source[q]; });
   }
 }
 

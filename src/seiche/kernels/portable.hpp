@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Differences between a host C++20 compiler and NVRTC: attributes, instructions and built-in functions. Cooperation of
-/// threads is in launch.hpp, warps.hpp and atomics.hpp. Only headers of this folder test for the compiler; others test
-/// `Team::single_thread` or `vector_lanes`.
+/// threads is in launch.hpp, warps.hpp and atomics.hpp. Only headers of this folder test for the compiler; other
+/// headers test `Team::single_thread` or `vector_lanes`.
 #pragma once
 
 #if !defined(__CUDACC__)
@@ -56,26 +56,26 @@ SEICHE_FN u16 float_to_half(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
   return h;
 }
-template <class To, class From>
-SEICHE_FN To bit_cast(From x) {
-  To y;
+template <class Target, class Source>
+SEICHE_FN Target bit_cast(Source x) {
+  Target y;
   memcpy(&y, &x, sizeof y);
   return y;
 }
 /// Words that another device may write or read. Writes before a release are visible after its acquire.
-SEICHE_FN void store_release(u32* to, u32 value) {
+SEICHE_FN void store_release(u32* target, u32 value) {
   __threadfence_system();
-  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(target), "r"(value) : "memory");
 }
-SEICHE_FN u32 load_acquire(const u32* from) {
+SEICHE_FN u32 load_acquire(const u32* source) {
   u32 value;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(source) : "memory");
   return value;
 }
 SEICHE_FN u64 nanoseconds() {
-  u64 now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  return now;
+  u64 time;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
+  return time;
 }
 SEICHE_FN double square_root(double x) {
   return __dsqrt_rn(x);
@@ -110,55 +110,55 @@ SEICHE_FN Real inverse_of(Real x) {
   }
 }
 /// Returns its argument and hides its origin from the optimiser.
-SEICHE_FN int anew(int same) {
-  asm volatile("" : "+r"(same));
-  return same;
+SEICHE_FN int anew(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
 }
 
 /// A number, or a pair, that is constant while the kernel runs. A GPU may load it ahead of earlier stores.
 template <class T>
-SEICHE_FN T unchanging(const T* from) {
-  if constexpr (requires { __ldg(from); }) {
-    return __ldg(from);
+SEICHE_FN T unchanging(const T* source) {
+  if constexpr (requires { __ldg(source); }) {
+    return __ldg(source);
   } else if constexpr (sizeof(T) == 8) {
-    const float2 z = __ldg(reinterpret_cast<const float2*>(from));
+    const float2 z = __ldg(reinterpret_cast<const float2*>(source));
     return {z.x, z.y};
   } else {
-    const double2 z = __ldg(reinterpret_cast<const double2*>(from));
+    const double2 z = __ldg(reinterpret_cast<const double2*>(source));
     return {z.x, z.y};
   }
 }
 /// Prefetches a cache line.
-SEICHE_FN void prefetch_line_ahead(const void* from) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+SEICHE_FN void prefetch_line_ahead(const void* source) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(source));
 }
 /// Copies 4, 8 or 16 aligned bytes into the memory of a team asynchronously. They are available after `wait_for_copies`
 /// and a barrier.
 template <int bytes>
-SEICHE_FN void copy_behind(const void* from, void* to) {
-  const auto target = static_cast<u32>(__cvta_generic_to_shared(to));
+SEICHE_FN void copy_behind(const void* source, void* target) {
+  const auto address = static_cast<u32>(__cvta_generic_to_shared(target));
   if constexpr (bytes == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(target), "l"(from) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(source) : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(target), "l"(from), "n"(bytes) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(source), "n"(bytes) : "memory");
   }
 }
 SEICHE_FN void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
-/// Stores a value. A `passing` value will not be read soon and need not remain in a cache.
-template <bool passing, class Real>
-SEICHE_FN void store(Real* to, Real value) {
-  if constexpr (passing) {
-    __stcs(to, value);
+/// Stores a value. With `streams`, the value will not be read soon and need not remain in a cache.
+template <bool streams, class Real>
+SEICHE_FN void store(Real* target, Real value) {
+  if constexpr (streams) {
+    __stcs(target, value);
   } else {
-    *to = value;
+    *target = value;
   }
 }
 #else
-template <class To, class From>
-SEICHE_FN To bit_cast(From x) {
-  return __builtin_bit_cast(To, x);
+template <class Target, class Source>
+SEICHE_FN Target bit_cast(Source x) {
+  return __builtin_bit_cast(Target, x);
 }
 /// binary16 to binary32 and back (to nearest, ties to even) in integer steps that vectorise; the same bits as the
 /// GPU's.
@@ -175,23 +175,23 @@ SEICHE_FN u16 float_to_half(float value) {
   const u32 finite = x < 0x38800000u ? small : normal;
   return static_cast<u16>((x >= 0x47800000u ? huge : finite) | (bits >> 16 & 0x8000u));
 }
-SEICHE_FN void prefetch_line(const void* from) {
-  __builtin_prefetch(from, 0, 2);
+SEICHE_FN void prefetch_line(const void* source) {
+  __builtin_prefetch(source, 0, 2);
 }
 /// Prefetches a line to the first-level cache.
-SEICHE_FN void prefetch_line_soon(const void* from) {
-  __builtin_prefetch(from, 0, 3);
+SEICHE_FN void prefetch_line_soon(const void* source) {
+  __builtin_prefetch(source, 0, 3);
 }
-SEICHE_FN void store_release(u32* to, u32 value) {
-  __atomic_store_n(to, value, __ATOMIC_RELEASE);
+SEICHE_FN void store_release(u32* target, u32 value) {
+  __atomic_store_n(target, value, __ATOMIC_RELEASE);
 }
-SEICHE_FN u32 load_acquire(const u32* from) {
-  return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+SEICHE_FN u32 load_acquire(const u32* source) {
+  return __atomic_load_n(source, __ATOMIC_ACQUIRE);
 }
 SEICHE_FN u64 nanoseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<u64>(now.tv_sec) * 1000000000u + static_cast<u64>(now.tv_nsec);
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<u64>(time.tv_sec) * 1000000000u + static_cast<u64>(time.tv_nsec);
 }
 SEICHE_FN double square_root(double x) {
   return __builtin_sqrt(x);
@@ -214,32 +214,32 @@ template <class Real>
 SEICHE_FN Real inverse_of(Real x) {
   return Real(1) / x;
 }
-SEICHE_FN int anew(int same) {
-  return same;
+SEICHE_FN int anew(int value) {
+  return value;
 }
 template <class T>
-SEICHE_FN T unchanging(const T* from) {
-  return *from;
+SEICHE_FN T unchanging(const T* source) {
+  return *source;
 }
 SEICHE_FN void prefetch_line_ahead(const void*) {}
 template <int bytes>
 SEICHE_FN void copy_behind(const void*, void*) {}
 SEICHE_FN void wait_for_copies() {}
-template <bool passing, class Real>
-SEICHE_FN void store(Real* to, Real value) {
-  *to = value;
+template <bool streams, class Real>
+SEICHE_FN void store(Real* target, Real value) {
+  *target = value;
 }
 #endif
 
 /// Copies bytes (a multiple of 16) past the caches if the processor can; `stream_fence` makes them visible.
 #if defined(__SSE2__) && !defined(__CUDACC__)
-SEICHE_FN bool can_stream(const void* to) {
-  return (reinterpret_cast<unsigned long>(to) & 15u) == 0;
+SEICHE_FN bool can_stream(const void* target) {
+  return (reinterpret_cast<unsigned long>(target) & 15u) == 0;
 }
-SEICHE_FN void stream_out(void* to, const void* from, int bytes) {
+SEICHE_FN void stream_out(void* target, const void* source, int bytes) {
   using Pair = double __attribute__((vector_size(16), may_alias));
   for (int k = 0; k < bytes / 16; ++k) {
-    __builtin_ia32_movntpd(static_cast<double*>(to) + 2 * k, static_cast<const Pair*>(from)[k]);
+    __builtin_ia32_movntpd(static_cast<double*>(target) + 2 * k, static_cast<const Pair*>(source)[k]);
   }
 }
 SEICHE_FN void stream_fence() {
@@ -249,8 +249,8 @@ SEICHE_FN void stream_fence() {
 SEICHE_FN bool can_stream(const void*) {
   return false;
 }
-SEICHE_FN void stream_out(void* to, const void* from, int bytes) {
-  for (int k = 0; k < bytes; ++k) static_cast<u8*>(to)[k] = static_cast<const u8*>(from)[k];
+SEICHE_FN void stream_out(void* target, const void* source, int bytes) {
+  for (int k = 0; k < bytes; ++k) static_cast<u8*>(target)[k] = static_cast<const u8*>(source)[k];
 }
 SEICHE_FN void stream_fence() {}
 #endif

@@ -23,9 +23,9 @@ struct Chosen {
   /// True if one of `number` items from `i` is selected.
   SEICHE_FN bool any(Index i, int number) const {
     const i32 from = static_cast<i32>(i - first), last = (from + number - 1) / items_per_cell;
-    bool found = false;
-    for (i32 cell = from / items_per_cell; cell <= last; ++cell) found = found || (roles >> role[cell] & 1u) != 0;
-    return found;
+    bool is_found = false;
+    for (i32 cell = from / items_per_cell; cell <= last; ++cell) is_found = is_found || (roles >> role[cell] & 1u) != 0;
+    return is_found;
   }
 };
 

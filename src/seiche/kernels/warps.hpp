@@ -13,7 +13,7 @@ SEICHE_FN u32 votes(bool yes) {
   return __ballot_sync(0xffffffffu, yes);
 }
 /// Bitwise or of the words of all threads of the warp.
-SEICHE_FN u64 united(u64 word) {
+SEICHE_FN u64 combined_bits(u64 word) {
   const u32 low = __reduce_or_sync(0xffffffffu, static_cast<u32>(word));
   return low | static_cast<u64>(__reduce_or_sync(0xffffffffu, static_cast<u32>(word >> 32))) << 32;
 }
@@ -28,7 +28,7 @@ inline constexpr int warp_threads = 1;
 SEICHE_FN u32 votes(bool yes) {
   return yes ? 1u : 0u;
 }
-SEICHE_FN u64 united(u64 word) {
+SEICHE_FN u64 combined_bits(u64 word) {
   return word;
 }
 template <class F>

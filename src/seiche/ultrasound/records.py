@@ -24,8 +24,8 @@ from seiche.ultrasound.state import ActionSequence, Bound, DeviceState
 _RING_BYTES = 8 << 20
 #: Rules of the aggregates, and their initial values.
 _RULES: dict[str, tuple[registry.Rule, float]] = {
-    "max": ("Greatest", -float(np.finfo(np.float32).max)),
-    "min": ("Least", float(np.finfo(np.float32).max)),
+    "max": ("Maximum", -float(np.finfo(np.float32).max)),
+    "min": ("Minimum", float(np.finfo(np.float32).max)),
     "rms": ("SumOfSquares", 0.0),
 }
 

@@ -17,13 +17,13 @@ inline constexpr int invariants = Fields::waves == 1 ? 2 : 3;
 
 template <class Fields, class Real>
 SEICHE_FN void invariants_of(const Real (&p)[Fields::count], const Real (&q)[Fields::count],
-                             Real (&to)[invariants<Fields>]) {
+                             Real (&target)[invariants<Fields>]) {
   constexpr int dim = Fields::dim, v = Fields::velocity(0, 0);
   Real product = p[v] * q[v];
   static_for<1, dim>([&]<int c>() SEICHE_INLINED { product = multiply_add(p[v + c], q[v + c], product); });
-  to[0] = product;
+  target[0] = product;
   if constexpr (Fields::waves == 1) {
-    to[1] = p[0] * q[0];
+    target[1] = p[0] * q[0];
   } else {
     Real first = p[dim], second = q[dim], normal = p[dim] * q[dim], shear = Real(0);
     static_for<dim + 1, 2 * dim>([&]<int f>() SEICHE_INLINED {
@@ -32,8 +32,8 @@ SEICHE_FN void invariants_of(const Real (&p)[Fields::count], const Real (&q)[Fie
       normal = multiply_add(p[f], q[f], normal);
     });
     static_for<2 * dim, Fields::count>([&]<int f>() SEICHE_INLINED { shear = multiply_add(p[f], q[f], shear); });
-    to[1] = first * second;
-    to[2] = multiply_add(Real(2), shear, normal);
+    target[1] = first * second;
+    target[2] = multiply_add(Real(2), shear, normal);
   }
 }
 
@@ -54,10 +54,11 @@ struct AdjointStage {
   using Fields = typename Elements::Fields;
   using Flux = typename Elements::Flux;
   using Box = typename Elements::Box;
-  using Given = typename Step::Given;
+  using FaceInput = typename Step::FaceInput;
   using Line = typename Step::Line;
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
-  static constexpr int products = invariants<Fields>, sums = products + Fields::kinds, together = Step::together;
+  static constexpr int products = invariants<Fields>, sums = products + Fields::kinds,
+                       elements_per_pass = Step::elements_per_pass;
   static constexpr int threads = Box::face * elements * layers;
   static constexpr bool early = Step::early;
   static constexpr int bytes =
@@ -77,7 +78,7 @@ struct AdjointStage {
 
   struct Scratch {
     typename Step::Scratch step;
-    Real slopes[together][Box::faces][Fields::kinds][Box::face];
+    Real slopes[elements_per_pass][Box::faces][Fields::kinds][Box::face];
   };
   using Partial = PartialSums<sums, n>;
   static_assert(vector_lanes || sizeof(typename Step::Scratch) >= sums * threads * sizeof(double));
@@ -98,15 +99,16 @@ struct AdjointStage {
   }
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, together>(item, step.on.count, [&](Index first, int active) SEICHE_INLINED {
+    for_elements<elements, elements_per_pass>(item, step.on.count, [&](Index first, int active) SEICHE_INLINED {
       Partial partial{};
-      if constexpr (Step::ahead) ask_ahead(team, first + step.reach * together);
+      if constexpr (Step::prefetches) ask_ahead(team, first + step.reach * elements_per_pass);
       step.load(team, first, active, scratch.step);
-      for_nodes<Box, together, layers, Step::unrolled>(
+      for_nodes<Box, elements_per_pass, layers, Step::unrolled>(
           team, active,
-          [&](int element, int i, int j) SEICHE_INLINED { return step.on.line(step.inside(first + element), i, j); },
+          [&](int element, int i, int j)
+              SEICHE_INLINED { return step.on.line(step.clamped_index(first + element), i, j); },
           [&](int element, int i, int j, int k) SEICHE_INLINED {
-            return early ? loaded(step.inside(first + element), i + n * j + Box::face * k) : Loaded{};
+            return early ? loaded(step.clamped_index(first + element), i + n * j + Box::face * k) : Loaded{};
           },
           [&]() SEICHE_INLINED {
             wait_for_copies();
@@ -116,7 +118,7 @@ struct AdjointStage {
           },
           [&](const Line& line, const Loaded& loaded, int element, int i, int j, int k)
               SEICHE_INLINED { node(line, loaded, scratch, partial, first, element, i, j, k); });
-      if constexpr (vector_lanes) step.all_traces(team, first, scratch.step.given[0]);
+      if constexpr (vector_lanes) step.all_traces(team, first, scratch.step.face_input[0]);
       if constexpr (!Elements::by_node) {
         sum_groups<threads, Box::face * layers>(team, partial, reinterpret_cast<double*>(&scratch.step),
                                                 [&](int group, int quantity, double sum) SEICHE_INLINED {
@@ -127,26 +129,26 @@ struct AdjointStage {
   }
 
   SEICHE_FN void ask_ahead(const Team& team, Index first) const {
-    constexpr int bytes = together * size * static_cast<int>(sizeof(Real));
-    if (first + together > step.on.count || step.reach == 0) return;
+    constexpr int bytes = elements_per_pass * size * static_cast<int>(sizeof(Real));
+    if (first + elements_per_pass > step.on.count || step.reach == 0) return;
     prefetch_ahead(team, tape_u + first * size, bytes);
     prefetch_ahead(team, tape_k + first * size, bytes);
   }
 
   SEICHE_FN void node(const Line& line, const Loaded& loaded, Scratch& scratch, Partial& partial, Index first,
                       int element, int i, int j, int k) const {
-    const Given& given = scratch.step.given[element];
+    const FaceInput& face_input = scratch.step.face_input[element];
     const Real* state = Step::state_of(scratch.step, first, element);
     const int node = i + n * j + Box::face * k;
     const Index begin = (first + element) * size + node;
     Real old[Fields::count], taped[Fields::count], r[Fields::count], value[products];
-    step.rates_at(line, state, given, first + element, i, j, k, r);
+    step.rates_at(line, state, face_input, first + element, i, j, k, r);
     static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
       old[f] = early ? loaded.old[early ? f : 0] : step.k[begin + f * Box::nodes];
       taped[f] = early ? loaded.taped[early ? f : 0] : tape_k[begin + f * Box::nodes];
     });
     invariants_of<Fields>(old, taped, value);
-    step.update([&]<int f>(Index) SEICHE_INLINED { return old[f]; }, state, given, first + element, i, j, k, r);
+    step.update([&]<int f>(Index) SEICHE_INLINED { return old[f]; }, state, face_input, first + element, i, j, k, r);
     Real weight = Real(1);
     if constexpr (!Elements::by_node)
       weight = dim == 3 ? weights[i] * weights[j] * weights[k] : weights[i] * weights[k];
@@ -172,8 +174,8 @@ struct AdjointStage {
     static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int index = axis == 0 ? i : axis == dim - 1 ? k : j;
       const int face_node = Elements::template face_node<axis>(i, j, k);
-      const Real both =
-          only(index == 0, slopes[2 * axis][q][face_node]) + only(index == n - 1, slopes[2 * axis + 1][q][face_node]);
+      const Real both = value_if(index == 0, slopes[2 * axis][q][face_node]) +
+                        value_if(index == n - 1, slopes[2 * axis + 1][q][face_node]);
       sum = multiply_add(line.scale[axis], both, sum);
     });
     return sum;
@@ -189,14 +191,14 @@ struct AdjointStage {
   template <int axis, int side>
   SEICHE_FN void face(Scratch& scratch, Index first, int element, int face_node) const {
     constexpr int number = 2 * axis + side, outward = 2 * side - 1;
-    Given& given = scratch.step.given[element];
+    FaceInput& face_input = scratch.step.face_input[element];
     const int node = Elements::on_face(axis, side, face_node);
     const i32 slot = step.on.in_slots[(first + element) * Box::faces + number];
     Real v[waves], s[waves], dv[waves], dt[waves], slopes[Fields::kinds] = {};
     Elements::template side_of<axis>(Step::state_of(scratch.step, first, element), node, v, s);
-    step.on.template jumps<axis, side>(given, first + element, face_node, v, s, dv, dt);
+    step.on.template jumps<axis, side>(face_input, first + element, face_node, v, s, dv, dt);
     if (!Elements::hangs || slot >= 0) {
-      const Real* q = step.on.coefficients(given, first + element, number, face_node);
+      const Real* q = step.on.coefficients(face_input, first + element, number, face_node);
       const Real* trace = tape_trace + Index{slot} * Elements::slot + face_node;
       const bool absorbs = slot == boundary_slot && (absorbing >> number & 1);
       Real tape_v[waves], tape_s[waves], tape_dv, tape_dt;
@@ -211,8 +213,8 @@ struct AdjointStage {
     static_for<0, Fields::kinds>([&]<int q>()
                                      SEICHE_INLINED { scratch.slopes[element][number][q][face_node] = slopes[q]; });
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
-      given.trace[number][c][face_node] = dv[c] * Real(outward * Elements::lift);
-      given.trace[number][waves + c][face_node] = dt[c] * Real(Elements::lift);
+      face_input.trace[number][c][face_node] = dv[c] * Real(outward * Elements::lift);
+      face_input.trace[number][waves + c][face_node] = dt[c] * Real(Elements::lift);
     });
   }
 };
@@ -283,7 +285,7 @@ struct MortarSlopes {
     for (int child = 0; child < Sides::children; ++child) {
       jumps(team, item, child, trace, scratch.large[0], scratch.jump[0], scratch);
       jumps(team, item, child, tape_trace, scratch.large[1], scratch.jump[1], scratch);
-      double* to = totals + (item * Sides::children + child) * kinds * Box::face;
+      double* target = totals + (item * Sides::children + child) * kinds * Box::face;
       team.for_each(Box::face, [&](int node) SEICHE_INLINED {
         static_for<0, kinds>([&]<int kind>() SEICHE_INLINED {
           Real slope = Real(0);
@@ -291,7 +293,7 @@ struct MortarSlopes {
             const int at = c * Box::face + node;
             if (Fields::kind(face / 2, c) == kind) slope += Flux::slope(scratch.jump[1][at], scratch.jump[0][at]);
           }
-          to[kind * Box::face + node] += static_cast<double>(dt * slope);
+          target[kind * Box::face + node] += static_cast<double>(dt * slope);
         });
       });
       team.barrier();
@@ -299,18 +301,18 @@ struct MortarSlopes {
   }
 
   /// v* - v- of the large side at the nodes of a child.
-  SEICHE_FN void jumps(const Team& team, Index item, int child, const Real* traces, const Real* large, Real* to,
+  SEICHE_FN void jumps(const Team& team, Index item, int child, const Real* traces, const Real* large, Real* target,
                        Scratch& scratch) const {
     const int face = mortars.sides[2 * item + 1], axis = face / 2, outward = face % 2 * 2 - 1;
     mortars.template apply<false>(team, Sides::of(mortars.halves, child, 0), Sides::of(mortars.halves, child, 1), large,
                                   scratch.middle, scratch.fine);
-    const Real* given = traces + Index{mortars.small_slots[item * Sides::children + child]} * Elements::slot;
+    const Real* face_input = traces + Index{mortars.small_slots[item * Sides::children + child]} * Elements::slot;
     team.for_each(half, [&](int q) SEICHE_INLINED {
       const int c = q / Box::face, node = q % Box::face;
       const Real* record = mortars.coefficients(item, child, node, nodal);
       Real dt_unused;
-      Flux::jump(given + q, half, record + Flux::coefficients * Fields::kind(axis, c), outward, scratch.fine[q],
-                 scratch.fine[half + q], to[q], dt_unused);
+      Flux::jump(face_input + q, half, record + Flux::coefficients * Fields::kind(axis, c), outward, scratch.fine[q],
+                 scratch.fine[half + q], target[q], dt_unused);
     });
     team.barrier();
   }
@@ -337,12 +339,13 @@ struct SourceSlopes {
   using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
-    const Real* from = u + Index{elements[item]} * Elements::size;
+    const Real* source = u + Index{elements[item]} * Elements::size;
     const Real* amplitudes_of_stage = amplitudes + (static_cast<Index>(clock[0]) * stages + stage) * sources;
     for (int s = first[item]; s < first[item + 1]; ++s) {
       const Real factor = dt * amplitudes_of_stage[s];
-      double* to = totals + Index{s} * Elements::size;
-      team.for_each(Elements::size, [&](int q) SEICHE_INLINED { to[q] += static_cast<double>(factor * from[q]); });
+      double* target = totals + Index{s} * Elements::size;
+      team.for_each(Elements::size,
+                    [&](int q) SEICHE_INLINED { target[q] += static_cast<double>(factor * source[q]); });
     }
   }
 };

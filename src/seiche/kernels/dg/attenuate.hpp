@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Integration with attenuation: the stresses of the Maxwell bodies are advanced together with the total stress,
-/// locally at a node (theory/waves, section 12, eqs. 28 and 29). The elastic right-hand side is read from memory.
+/// Integration with attenuation: the stresses of the relaxation mechanisms (Maxwell bodies) are advanced together with
+/// the total stress, locally at a node (theory/waves, section 12, eqs. 28 and 29). The elastic right-hand side is read
+/// from memory.
 #pragma once
 #include "stage.hpp"
 
@@ -28,9 +29,9 @@ struct IntegrateAttenuated {
   Real* k;
   Real* next_trace;
   const Real* rates;
-  Real* memory;        ///< stresses of the bodies: element, body, stress, node
+  Real* memory;        ///< stresses of the mechanisms: element, mechanism, stress, node
   Real* memory_k;      ///< their Runge-Kutta registers
-  const Real* shares;  ///< Y of the bulk and of the shear modulus for each body, per element or per node
+  const Real* shares;  ///< Y of the bulk and of the shear modulus for each mechanism, per element or per node
   Real frequencies[mechanisms];
   Real a, b, dt;
 
@@ -65,9 +66,9 @@ struct IntegrateAttenuated {
       const Real of_shear = nodal ? shares[(row + 1) * Box::nodes + node] : shares[row + 1];
       static_for<0, Part::count>([&]<int s>() SEICHE_INLINED {
         const Index at = (element * mechanisms + l) * Part::count * Box::nodes + s * Box::nodes + node;
-        const Real even = s < Part::normal ? bulk : Real(0), given = of_bulk * even + of_shear * (rate[s] - even);
+        const Real even = s < Part::normal ? bulk : Real(0), gain = of_bulk * even + of_shear * (rate[s] - even);
         const Real decay = frequencies[l] * memory[at];
-        advance(memory, memory_k, at, given - decay);
+        advance(memory, memory_k, at, gain - decay);
         lost[s] += decay;
       });
     });
@@ -83,7 +84,7 @@ struct IntegrateAttenuated {
   }
 };
 
-/// Decay of the stresses of the bodies in an absorbing layer (eq. 21), equal to that of all other unknowns.
+/// Decay of the stresses of the mechanisms in an absorbing layer (eq. 21), equal to the decay of all other unknowns.
 template <class Elements, int mechanisms>
 struct DampMemory {
   using Real = typename Elements::Real;

@@ -9,14 +9,14 @@ namespace seiche {
 
 /// a if `yes`, else zero.
 template <class Bits, class Real>
-SEICHE_FN Real only_as(bool yes, Real a) {
+SEICHE_FN Real value_if_bits(bool yes, Real a) {
   return bit_cast<Real>(bit_cast<Bits>(a) & (Bits(0) - Bits(yes)));
 }
-SEICHE_FN float only(bool yes, float a) {
-  return only_as<u32>(yes, a);
+SEICHE_FN float value_if(bool yes, float a) {
+  return value_if_bits<u32>(yes, a);
 }
-SEICHE_FN double only(bool yes, double a) {
-  return only_as<u64>(yes, a);
+SEICHE_FN double value_if(bool yes, double a) {
+  return value_if_bits<u64>(yes, a);
 }
 
 /// Derivative at node `index` of a line of n nodes, including the contribution of the face at its low or high end.
@@ -32,7 +32,7 @@ SEICHE_FN Real with_faces(Real value, int index, const Rows& low, const Rows& hi
     value = multiply_add(Real(index == 0), low[row][face_node], value);
     return multiply_add(Real(index == n - 1), high[row][face_node], value);
   } else {
-    return value + (only(index == 0, low[row][face_node]) + only(index == n - 1, high[row][face_node]));
+    return value + (value_if(index == 0, low[row][face_node]) + value_if(index == n - 1, high[row][face_node]));
   }
 }
 
@@ -106,47 +106,51 @@ struct Elements {
   /// Input of the faces of an element: traces of neighbours or corrections, and the coefficients of the flux. `both`
   /// reserves room for the jumps of velocity and of traction.
   template <bool both>
-  struct Given {
+  struct FaceInput {
     static constexpr int words = hanging || both ? 2 * waves : Elements::words;
     alignas(64) Real trace[Box::faces][words][Box::face];
     Real coefficients[nodal ? 1 : Box::faces][record];
-    i32 from[Box::faces];
+    i32 source_slot[Box::faces];
   };
   /// Loads this input from memory, asynchronously (cp.async) on GPUs. `wait_for_copies` and a barrier must follow.
-  template <class Given>
-  SEICHE_FN void bring(const Team& team, Index first, int active, const Real* trace, Given* to) const {
+  template <class FaceInput>
+  SEICHE_FN void load_faces(const Team& team, Index first, int active, const Real* trace, FaceInput* input) const {
     constexpr int numbers = Box::faces * record;
     if constexpr (vector_lanes) {  // a face is contiguous in memory
       for (int q = 0; q < active * Box::faces; ++q) {
-        const i32 from = in_slots[first * Box::faces + q];
-        Real* target = to[q / Box::faces].trace[q % Box::faces][0];
-        if (!hanging || from >= 0) {
-          const Real* there = trace + Index{from} * slot;
-          team.for_each(slot, [&](int node) SEICHE_INLINED { target[node] = there[node]; });
+        const i32 source_slot = in_slots[first * Box::faces + q];
+        Real* target = input[q / Box::faces].trace[q % Box::faces][0];
+        if (!hanging || source_slot >= 0) {
+          const Real* neighbour_trace = trace + Index{source_slot} * slot;
+          team.for_each(slot, [&](int node) SEICHE_INLINED { target[node] = neighbour_trace[node]; });
         }
       }
     } else {
-      constexpr int real = static_cast<int>(sizeof(Real)), most = 16 / real;
-      constexpr int wide = slot % most == 0 ? most : slot * real % 8 == 0 ? 8 / real : 1, parts = slot / wide;
+      constexpr int real = static_cast<int>(sizeof(Real)), max_words = 16 / real;
+      constexpr int vector_words = slot % max_words == 0  ? max_words
+                                   : slot * real % 8 == 0 ? 8 / real
+                                                          : 1,
+                    parts = slot / vector_words;
       team.for_each(active * Box::faces * parts, [&](int q) SEICHE_INLINED {
-        const int e = q / (Box::faces * parts), face = q / parts % Box::faces, node = q % parts * wide;
-        const i32 from = in_slots[first * Box::faces + q / parts];
-        if (!hanging || from >= 0)
-          copy_behind<wide * real>(trace + Index{from} * slot + node, &to[e].trace[face][0][0] + node);
+        const int e = q / (Box::faces * parts), face = q / parts % Box::faces, node = q % parts * vector_words;
+        const i32 source_slot = in_slots[first * Box::faces + q / parts];
+        if (!hanging || source_slot >= 0)
+          copy_behind<vector_words * real>(trace + Index{source_slot} * slot + node,
+                                           &input[e].trace[face][0][0] + node);
       });
     }
     if constexpr (hanging) {
       constexpr int both = 2 * waves * Box::face;
       team.for_each(active * Box::faces * both, [&](int q) SEICHE_INLINED {
         const int e = q / (Box::faces * both), face = q / both % Box::faces, node = q % both;
-        const i32 from = in_slots[first * Box::faces + q / both];
-        to[e].from[face] = from;
-        if (from < 0) (&to[e].trace[face][0][0])[node] = corrections[Index{-1 - from} * both + node];
+        const i32 source_slot = in_slots[first * Box::faces + q / both];
+        input[e].source_slot[face] = source_slot;
+        if (source_slot < 0) (&input[e].trace[face][0][0])[node] = corrections[Index{-1 - source_slot} * both + node];
       });
     }
     if constexpr (!nodal) {
       team.for_each(active * numbers, [&](int q) SEICHE_INLINED {
-        Real* target = &to[q / numbers].coefficients[0][0] + q % numbers;
+        Real* target = &input[q / numbers].coefficients[0][0] + q % numbers;
         if constexpr (!vector_lanes) {
           copy_behind<static_cast<int>(sizeof(Real))>(faces + first * numbers + q, target);
         } else {
@@ -159,20 +163,20 @@ struct Elements {
   SEICHE_FN const Real* coefficients(Index element, int face, int node) const {
     return faces + ((element * Box::faces + face) * (nodal ? Box::face : 1) + (nodal ? node : 0)) * record;
   }
-  template <class Given>
-  SEICHE_FN const Real* coefficients(const Given& given, Index element, int face, int node) const {
+  template <class FaceInput>
+  SEICHE_FN const Real* coefficients(const FaceInput& face_input, Index element, int face, int node) const {
     if constexpr (nodal) return coefficients(element, face, node);
-    return given.coefficients[nodal ? 0 : face];
+    return face_input.coefficients[nodal ? 0 : face];
   }
 
   /// v* - v- and t* - t- of a face node.
-  template <int axis, int side, class Given>
-  SEICHE_FN void jumps(const Given& given, Index element, int node, const Real (&v)[waves], const Real (&s)[waves],
-                       Real (&dv)[waves], Real (&dt)[waves]) const {
+  template <int axis, int side, class FaceInput>
+  SEICHE_FN void jumps(const FaceInput& face_input, Index element, int node, const Real (&v)[waves],
+                       const Real (&s)[waves], Real (&dv)[waves], Real (&dt)[waves]) const {
     constexpr int face = 2 * axis + side, outward = 2 * side - 1;
-    const Real* trace = given.trace[face][0] + node;
+    const Real* trace = face_input.trace[face][0] + node;
     if constexpr (hanging) {
-      if (given.from[face] < 0) {
+      if (face_input.source_slot[face] < 0) {
         static_for<0, waves>([&]<int c>() SEICHE_INLINED {
           dv[c] = trace[c * Box::face];
           dt[c] = trace[(waves + c) * Box::face];
@@ -180,7 +184,7 @@ struct Elements {
         return;
       }
     }
-    const Real* q = coefficients(given, element, face, node);
+    const Real* q = coefficients(face_input, element, face, node);
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       Flux::jump(trace + c * Box::face, waves * Box::face, q + Flux::coefficients * Fields::kind(axis, c), outward,
                  v[c], s[c], dv[c], dt[c]);
@@ -192,10 +196,10 @@ struct Elements {
   SEICHE_FN void write(const Real* q, Index element, int node, Real* trace, const Real (&v)[waves],
                        const Real (&s)[waves]) const {
     constexpr int face = 2 * axis + side, outward = 2 * side - 1;
-    Real* to = trace + Index{out_slots[element * Box::faces + face]} * slot + node;
+    Real* target = trace + Index{out_slots[element * Box::faces + face]} * slot + node;
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       const Real z = Flux::impedance(q + Flux::coefficients * Fields::kind(axis, c));
-      Flux::write(to + c * Box::face, waves * Box::face, z, outward, v[c], s[c]);
+      Flux::write(target + c * Box::face, waves * Box::face, z, outward, v[c], s[c]);
     });
   }
 
@@ -234,8 +238,8 @@ struct Elements {
 
   /// The node of an element at face_node `node` of a face.
   SEICHE_FN static constexpr int on_face(int axis, int side, int node) {
-    const int along = side * (n - 1) * Box::stride(axis);
-    return axis == dim - 1 ? along + node : axis == 0 ? along + node * n : along + node % n + node / n * Box::face;
+    const int offset = side * (n - 1) * Box::stride(axis);
+    return axis == dim - 1 ? offset + node : axis == 0 ? offset + node * n : offset + node % n + node / n * Box::face;
   }
   /// The face_node on a face across `axis` of the node (i, j, k).
   template <int axis>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The unknowns of a medium and their rates of change (theory/waves, eqs. 1 to 3).
 ///
-/// Along an axis, velocity and traction of a face are coupled in the components c: the normal one in a fluid, all in a
-/// solid. `velocity` and `stress` return field numbers; `sign` is the sign of the stress in the stored field.
+/// Along an axis, velocity and traction of a face are coupled in the components c: the normal component in a fluid, all
+/// components in a solid. `velocity` and `stress` return field numbers; `sign` is the sign of the stress in the stored
+/// field.
 #pragma once
 #include "../launch.hpp"
 

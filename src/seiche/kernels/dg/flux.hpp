@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Contribution of a face to the derivatives, from the own side and the trace of the neighbour (theory/waves, eqs. 8 to
-/// 12).
+/// Contribution of a face to the derivatives, from the near side and the trace of the neighbour (theory/waves, eqs. 8
+/// to 12).
 ///
-/// `outward` is +1 or -1, the only non-zero component of the outward normal. s is the own stress S_ca, so `outward` s
-/// is the traction. A trace is written with the normal of the neighbour that reads it. `slope` is the derivative of the
-/// face terms with respect to the impedance of the element, from the v* - v- of a state and of its adjoint (eq. 23).
+/// `outward` is +1 or -1, the only non-zero component of the outward normal. s is the stress S_ca on the near side, so
+/// `outward` s is the traction. A trace is written with the normal of the neighbour that reads it. `slope` is the
+/// derivative of the face terms with respect to the impedance of the element, from the v* - v- of a state and of its
+/// adjoint (eq. 23).
 #pragma once
 #include "../launch.hpp"
 
@@ -16,10 +17,10 @@ struct Upwind {
   static constexpr int words = 1, coefficients = 3;
 
   template <class Real>
-  SEICHE_FN static void jump(const Real* given, int step, const Real* q, int outward, Real v, Real s, Real& dv,
+  SEICHE_FN static void jump(const Real* neighbour, int step, const Real* q, int outward, Real v, Real s, Real& dv,
                              Real& dt) {
     (void)step;
-    const Real d = q[0] * (given[0] - Real(outward) * s) - q[1] * v;
+    const Real d = q[0] * (neighbour[0] - Real(outward) * s) - q[1] * v;
     dv = d;
     dt = q[2] * d;
   }
@@ -43,9 +44,9 @@ struct Central {
   static constexpr int words = 2, coefficients = 4;
 
   template <class Real>
-  SEICHE_FN static void jump(const Real* given, int step, const Real* q, int outward, Real v, Real s, Real& dv,
+  SEICHE_FN static void jump(const Real* neighbour, int step, const Real* q, int outward, Real v, Real s, Real& dv,
                              Real& dt) {
-    const Real jump_v = given[0] - v, jump_t = given[step] - Real(outward) * s;
+    const Real jump_v = neighbour[0] - v, jump_t = neighbour[step] - Real(outward) * s;
     dv = q[0] * jump_v + q[1] * jump_t;
     dt = q[2] * jump_v + q[3] * jump_t;
   }

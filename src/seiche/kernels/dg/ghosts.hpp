@@ -24,17 +24,17 @@ struct HalveTraces {
   static constexpr int bytes = slot * static_cast<int>(sizeof(Real)) + 2 * (slot + 1) + 4;
   using Scratch = NoScratch;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
-    const Real* from = trace + Index{slots[item]} * slot;
+    const Real* source = trace + Index{slots[item]} * slot;
     float largest = 0.0f;
     for (int q = 0; q < slot; ++q) {
-      const float size = static_cast<float>(from[q] < Real(0) ? -from[q] : from[q]);
+      const float size = static_cast<float>(source[q] < Real(0) ? -source[q] : source[q]);
       largest = size > largest ? size : largest;
     }
-    const u32 found = bit_cast<u32>(largest) >> 23, e = found < 16 ? 16 : found;
+    const u32 exponent = bit_cast<u32>(largest) >> 23, e = exponent < 16 ? 16 : exponent;
     const float unit = half_headroom * power_of_two(254 - e);
-    u16* to = messages + item * (slot + 1);
+    u16* target = messages + item * (slot + 1);
     team.for_each(slot + 1, [&](int q) SEICHE_INLINED {
-      to[q] = q == 0 ? static_cast<u16>(e) : float_to_half(static_cast<float>(from[q == 0 ? 0 : q - 1]) * unit);
+      target[q] = q == 0 ? static_cast<u16>(e) : float_to_half(static_cast<float>(source[q == 0 ? 0 : q - 1]) * unit);
     });
   }
 };
@@ -47,10 +47,11 @@ struct RestoreTraces {
   static constexpr int bytes = slot * static_cast<int>(sizeof(Real)) + 2 * (slot + 1) + 4;
   using Scratch = NoScratch;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
-    const u16* from = messages + item * (slot + 1);
-    const Real unit = static_cast<Real>(power_of_two(from[0])) / Real(half_headroom);
-    Real* to = trace + Index{slots[item]} * slot;
-    team.for_each(slot, [&](int q) SEICHE_INLINED { to[q] = static_cast<Real>(half_to_float(from[q + 1])) * unit; });
+    const u16* source = messages + item * (slot + 1);
+    const Real unit = static_cast<Real>(power_of_two(source[0])) / Real(half_headroom);
+    Real* target = trace + Index{slots[item]} * slot;
+    team.for_each(slot,
+                  [&](int q) SEICHE_INLINED { target[q] = static_cast<Real>(half_to_float(source[q + 1])) * unit; });
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The waves of point sources at the faces of boxes around them, and in the other media of a box (theory/waves, section
-/// 13, eqs. 34, 37 and 38). In a box the state is the scattered field, elsewhere the total one.
+/// 13, eqs. 34, 37 and 38). In a box the state is the scattered field, elsewhere the total field.
 /// Bytes: 8 a factor, 20 factors a component and node; the state of the element and its traces are small in comparison.
 #pragma once
 #include "mortar.hpp"
@@ -22,10 +22,10 @@ struct IncidentColumns {
     const double time = 4.0 * (static_cast<double>(origin[0] + static_cast<Index>(clock[0])) + offset);
     for (int wave = 0; wave < 2; ++wave) {
       const double table_row = time - delays[2 * point + wave];
-      Index whole = static_cast<Index>(table_row);
-      if (static_cast<double>(whole) > table_row) whole -= 1;
-      const double f = table_row - static_cast<double>(whole), g = 1.0 - f;
-      const Index number = whole - origin[1];
+      Index row_index = static_cast<Index>(table_row);
+      if (static_cast<double>(row_index) > table_row) row_index -= 1;
+      const double f = table_row - static_cast<double>(row_index), g = 1.0 - f;
+      const Index number = row_index - origin[1];
       const bool inside = number >= 0 && number + 1 < static_cast<Index>(length);
       const double* low = tables + (table * length + (inside ? number : 0)) * row + shift;
       const double a = (1.0 + 2.0 * f) * g * g, b = f * g * g * spacing;
@@ -70,7 +70,7 @@ struct AddIncident {
 
   struct Scratch {
     alignas(64) Real jumps[Sides::numbers];
-    Real middle[Sides::numbers], lifted[Sides::numbers];
+    Real middle[Sides::numbers], interpolated[Sides::numbers];
   };
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
@@ -92,20 +92,20 @@ struct AddIncident {
     team.for_each(Box::face,
                   [&](int face_node) SEICHE_INLINED { jumps<axis, side>(element, number, face_node, scratch.jumps); });
     team.barrier();
-    const Real* from = scratch.jumps;
+    const Real* source = scratch.jumps;
     if (child >= 0) {
       mortars.template apply<false>(team, Sides::of(mortars.projections, child, 0),
                                     Sides::of(mortars.projections, child, 1), scratch.jumps, scratch.middle,
-                                    scratch.lifted);
-      from = scratch.lifted;
+                                    scratch.interpolated);
+      source = scratch.interpolated;
     }
-    team.for_each(Box::face, [&](int face_node) SEICHE_INLINED { change<axis, side>(element, face_node, from); });
+    team.for_each(Box::face, [&](int face_node) SEICHE_INLINED { change<axis, side>(element, face_node, source); });
     team.barrier();
   }
 
   /// v* - v- and t* - t- at a node of the face, or of the part of it that belongs to a child.
   template <int axis, int side>
-  SEICHE_FN void jumps(Index element, Index number, int face_node, Real* to) const {
+  SEICHE_FN void jumps(Index element, Index number, int face_node, Real* target) const {
     constexpr int outward = 2 * side - 1;
     const i32* record = records + 5 * number;
     const bool inside = record[1] != 0;
@@ -117,23 +117,23 @@ struct AddIncident {
       const double* values = factors + ((number * 2 * waves + c) * Box::face + face_node) * IncidentColumns::size;
       const Real v = static_cast<Real>(IncidentColumns::sum(values, columns));
       const Real s = static_cast<Real>(IncidentColumns::sum(values + half * IncidentColumns::size, columns));
-      Real given[2] = {Real(0), Real(0)};
-      if (!inside) Flux::write(given, 1, outer[(number * waves + c) * Box::face + face_node], -outward, v, s);
+      Real neighbour[2] = {Real(0), Real(0)};
+      if (!inside) Flux::write(neighbour, 1, outer[(number * waves + c) * Box::face + face_node], -outward, v, s);
       const Real zero = 0;
-      Flux::jump(given, 1, q + Flux::coefficients * Fields::kind(axis, c), outward, inside ? v : zero,
-                 inside ? s : zero, to[c * Box::face + face_node], to[half + c * Box::face + face_node]);
+      Flux::jump(neighbour, 1, q + Flux::coefficients * Fields::kind(axis, c), outward, inside ? v : zero,
+                 inside ? s : zero, target[c * Box::face + face_node], target[half + c * Box::face + face_node]);
     });
   }
 
   /// Adds the rates of the lifted jumps (eqs. 7 and 15). A half of leapfrog advances velocities or stresses alone.
   template <int axis, int side>
-  SEICHE_FN void change(Index element, int face_node, const Real* from) const {
+  SEICHE_FN void change(Index element, int face_node, const Real* source) const {
     const int node = Elements::on_face(axis, side, face_node);
     const Real scale = on.scales[element * dim + axis] * Real(Elements::lift);
     Real dv[dim][waves] = {}, ds[dim][waves] = {}, m[Fields::moduli], r[Fields::count];
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
-      if (stages == 5 || stage == 1) dv[axis][c] = Real(2 * side - 1) * scale * from[c * Box::face + face_node];
-      if (stages == 5 || stage == 0) ds[axis][c] = scale * from[half + c * Box::face + face_node];
+      if (stages == 5 || stage == 1) dv[axis][c] = Real(2 * side - 1) * scale * source[c * Box::face + face_node];
+      if (stages == 5 || stage == 0) ds[axis][c] = scale * source[half + c * Box::face + face_node];
     });
     static_for<0, Fields::moduli>([&]<int a>() SEICHE_INLINED {
       const Index of = element * Fields::moduli + a;
@@ -141,10 +141,10 @@ struct AddIncident {
     });
     Fields::rates(dv, ds, m, r);
     static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
-      const Index to = element * Elements::size + f * Box::nodes + node;
+      const Index target = element * Elements::size + f * Box::nodes + node;
       const Real part = dt * r[f];
-      if constexpr (stages == 5) k[to] += part;
-      u[to] = multiply_add(b, part, u[to]);
+      if constexpr (stages == 5) k[target] += part;
+      u[target] = multiply_add(b, part, u[target]);
     });
   }
 };
@@ -180,10 +180,10 @@ struct AddContrast {
         static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
           if (stages == 5 || stage == (moves<f>() ? 0 : 1)) {
             const double* values = factors + ((number * Fields::count + f) * Box::nodes + node) * IncidentColumns::size;
-            const Index to = element * Elements::size + f * Box::nodes + node;
+            const Index target = element * Elements::size + f * Box::nodes + node;
             const Real part = dt * static_cast<Real>(IncidentColumns::sum(values, columns));
-            if constexpr (stages == 5) k[to] += part;
-            u[to] = multiply_add(b, part, u[to]);
+            if constexpr (stages == 5) k[target] += part;
+            u[target] = multiply_add(b, part, u[target]);
           }
         });
       });
@@ -201,7 +201,7 @@ struct AddContrast {
   }
 };
 
-/// The incident velocities at a side of the mesh after a step, for the largest velocities there.
+/// The incident velocities at a side of the mesh after a step, for the peak velocities on this side.
 template <class Elements>
 struct IncidentMotion {
   using Real = typename Elements::Real;
@@ -209,7 +209,7 @@ struct IncidentMotion {
   static constexpr int dim = Box::dim;
   static constexpr int bytes = Box::face * dim * IncidentColumns::size * 8;
   IncidentColumns at;
-  const i32* items;  ///< elements at the side, by their numbers there
+  const i32* items;  ///< elements at the side, by their numbers on the side
   const i32* first;
   const i32* tables;
   const double* factors;  ///< record, component, face node, columns

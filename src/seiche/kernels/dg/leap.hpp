@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// The two halves of a leapfrog step with the central flux (theory/waves, section 11, eqs. 24 and 25): velocities from
 /// stresses, then stresses from velocities. Each half reads one half of the traces and writes the other, so one buffer
-/// of traces is enough. Words per node: all unknowns once, those of the half a second time, the traces.
+/// of traces is enough. Words per node: all unknowns once, the updated unknowns a second time, the traces.
 #pragma once
 #include "element.hpp"
 
@@ -21,7 +21,7 @@ struct Leap {
   static_assert(Flux::words == 2, "only averages know velocities and tractions apart");
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
   static constexpr bool velocities = half == Half::velocities;
-  static constexpr bool unrolled = tuning & 1, early = tuning & 2, ahead = tuning & 4, passing = tuning & 8;
+  static constexpr bool unrolled = tuning & 1, early = tuning & 2, prefetches = tuning & 4, streams = tuning & 8;
   /// First field and number of fields that are read, and of those that are updated. Velocities precede or follow the
   /// stresses.
   static constexpr int first_velocity = Fields::velocity(0, 0), first_stress = first_velocity == 0 ? dim : 0;
@@ -33,7 +33,7 @@ struct Leap {
                        words_new = words - words_read;
   static constexpr int bytes =
       elements * static_cast<int>(sizeof(Real)) * ((read + 2 * changed) * Box::nodes + 2 * Box::faces * words);
-  static constexpr int together = vector_lanes ? 1 : elements;
+  static constexpr int elements_per_pass = vector_lanes ? 1 : elements;
   Elements on;
   Real* u;
   Real* trace;
@@ -41,9 +41,9 @@ struct Leap {
   Real dt;
 
   struct Scratch {
-    alignas(64) Real fields[together][read * Box::nodes];
-    alignas(64) Real faces[together][Box::faces][waves][Box::face];
-    Real coefficients[Elements::by_node ? 1 : together][Box::faces][record];
+    alignas(64) Real fields[elements_per_pass][read * Box::nodes];
+    alignas(64) Real faces[elements_per_pass][Box::faces][waves][Box::face];
+    Real coefficients[Elements::by_node ? 1 : elements_per_pass][Box::faces][record];
   };
   /// Updated values of a node, loaded before the barrier of the team.
   struct Loaded {
@@ -51,13 +51,13 @@ struct Leap {
   };
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, together>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
+    for_elements<elements, elements_per_pass>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
       load(team, first, active, scratch);
-      for_nodes<Box, together, layers, unrolled>(
+      for_nodes<Box, elements_per_pass, layers, unrolled>(
           team, active,
-          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
+          [&](int element, int i, int j) SEICHE_INLINED { return on.line(clamped_index(first + element), i, j); },
           [&](int element, int i, int j, int k)
-              SEICHE_INLINED { return loaded(inside(first + element), i + n * j + Box::face * k); },
+              SEICHE_INLINED { return loaded(clamped_index(first + element), i + n * j + Box::face * k); },
           [&]() SEICHE_INLINED {
             team.barrier();
             for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
@@ -73,7 +73,9 @@ struct Leap {
       if constexpr (vector_lanes) all_traces(team, first);
     });
   }
-  SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
+  SEICHE_FN Index clamped_index(Index element) const {
+    return elements_per_pass == 1 || element < on.count ? element : on.count - 1;
+  }
 
   SEICHE_FN Loaded loaded(Index element, int node) const {
     Loaded result{};
@@ -86,22 +88,22 @@ struct Leap {
 
   /// Prefetches later elements into the second-level cache.
   SEICHE_FN void ask_ahead(const Team& team, Index first) const {
-    if (first + together > on.count) return;
-    prefetch_ahead(team, u + first * size, together * size * static_cast<int>(sizeof(Real)));
+    if (first + elements_per_pass > on.count) return;
+    prefetch_ahead(team, u + first * size, elements_per_pass * size * static_cast<int>(sizeof(Real)));
     constexpr int parts = (words * static_cast<int>(sizeof(Real)) + 127) / 128;
-    team.for_each(together * Box::faces * parts, [&](int q) SEICHE_INLINED {
-      const i32 from = on.in_slots[first * Box::faces + q / parts];
-      if (from >= 0) {
-        prefetch_line_ahead(trace + Index{from} * Elements::slot + words_read +
+    team.for_each(elements_per_pass * Box::faces * parts, [&](int q) SEICHE_INLINED {
+      const i32 source_slot = on.in_slots[first * Box::faces + q / parts];
+      if (source_slot >= 0) {
+        prefetch_line_ahead(trace + Index{source_slot} * Elements::slot + words_read +
                             q % parts * (128 / static_cast<int>(sizeof(Real))));
       }
     });
   }
 
   SEICHE_FN void load(const Team& team, Index first, int active, Scratch& scratch) const {
-    constexpr int per_element = read * Box::nodes, given = Box::faces * words, numbers = Box::faces * record;
-    if constexpr (ahead) ask_ahead(team, first + reach * together);
-    if constexpr (together == 1) {
+    constexpr int per_element = read * Box::nodes, face_words = Box::faces * words, numbers = Box::faces * record;
+    if constexpr (prefetches) ask_ahead(team, first + reach * elements_per_pass);
+    if constexpr (elements_per_pass == 1) {
       copy_aligned<per_element>(team, u + first * size + first_read * Box::nodes, scratch.fields[0]);
     } else {
       team.for_each(active * per_element, [&](int q) SEICHE_INLINED {
@@ -110,20 +112,20 @@ struct Leap {
       });
     }
     const auto source = [&](int q) SEICHE_INLINED {
-      const i32 from = on.in_slots[first * Box::faces + q];
-      return (Elements::hangs && from < 0 ? on.corrections + Index{-1 - from} * 2 * words
-                                          : trace + Index{from} * Elements::slot) +
+      const i32 source_slot = on.in_slots[first * Box::faces + q];
+      return (Elements::hangs && source_slot < 0 ? on.corrections + Index{-1 - source_slot} * 2 * words
+                                                 : trace + Index{source_slot} * Elements::slot) +
              words_read;
     };
     if constexpr (vector_lanes) {  // a face is contiguous in memory
       for (int q = 0; q < active * Box::faces; ++q) {
-        const Real* there = source(q);
+        const Real* source_words = source(q);
         Real* target = scratch.faces[q / Box::faces][q % Box::faces][0];
-        team.for_each(words, [&](int w) SEICHE_INLINED { target[w] = there[w]; });
+        team.for_each(words, [&](int w) SEICHE_INLINED { target[w] = source_words[w]; });
       }
     } else {
-      team.for_each(active * given, [&](int q) SEICHE_INLINED {
-        (&scratch.faces[q / given][0][0][0])[q % given] = source(q / words)[q % words];
+      team.for_each(active * face_words, [&](int q) SEICHE_INLINED {
+        (&scratch.faces[q / face_words][0][0][0])[q % face_words] = source(q / words)[q % words];
       });
     }
     if constexpr (!Elements::by_node) {
@@ -154,7 +156,7 @@ struct Leap {
   SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* fields,
                       const Real (&faces)[Box::faces][waves][Box::face], Index element, int i, int j, int k) const {
     const int node = i + n * j + Box::face * k;
-    Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count], after[changed];
+    Real dv[dim][waves], ds[dim][waves], m[Fields::moduli], r[Fields::count], updated[changed];
     static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int index = axis == 0         ? i
                         : axis == dim - 1 ? k
@@ -172,8 +174,8 @@ struct Leap {
     Fields::rates(dv, ds, m, r);
     static_for<0, changed>([&]<int f>() SEICHE_INLINED {
       Real& at = u[element * size + (first_new + f) * Box::nodes + node];
-      after[f] = multiply_add(dt, r[first_new + f], early ? loaded.of[early ? f : 0] : at);
-      store<passing>(&at, after[f]);
+      updated[f] = multiply_add(dt, r[first_new + f], early ? loaded.of[early ? f : 0] : at);
+      store<streams>(&at, updated[f]);
     });
     if constexpr (!vector_lanes) {
       static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
@@ -181,28 +183,28 @@ struct Leap {
                           : axis == dim - 1 ? k
                                             : j,
                   face_node = Elements::template face_node<axis>(i, j, k);
-        if (index == 0) new_trace<axis, 0>(after, 1, element, face_node);
-        if (index == n - 1) new_trace<axis, 1>(after, 1, element, face_node);
+        if (index == 0) new_trace<axis, 0>(updated, 1, element, face_node);
+        if (index == n - 1) new_trace<axis, 1>(updated, 1, element, face_node);
       });
     }
   }
 
   /// Writes one half of a trace from the new values of a node, `step` apart.
   template <int axis, int side>
-  SEICHE_FN void new_trace(const Real* from, int step, Index element, int face_node) const {
+  SEICHE_FN void new_trace(const Real* values, int step, Index element, int face_node) const {
     constexpr int number = 2 * axis + side, outward = 2 * side - 1;
-    Real* to = trace + Index{on.out_slots[element * Box::faces + number]} * Elements::slot + words_new + face_node;
+    Real* target = trace + Index{on.out_slots[element * Box::faces + number]} * Elements::slot + words_new + face_node;
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       constexpr int field = (velocities ? Fields::velocity(axis, c) : Fields::stress(axis, c)) - first_new;
       constexpr int sign = velocities ? 1 : -Fields::sign * outward;
-      to[c * Box::face] = Real(sign) * from[field * step];
+      target[c * Box::face] = Real(sign) * values[field * step];
     });
   }
   SEICHE_FN void all_traces(const Team& team, Index element) const {
     for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
       team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
-        const Real* from = u + element * size + first_new * Box::nodes + Elements::on_face(axis, side, face_node);
-        new_trace<axis, side>(from, Box::nodes, element, face_node);
+        const Real* values = u + element * size + first_new * Box::nodes + Elements::on_face(axis, side, face_node);
+        new_trace<axis, side>(values, Box::nodes, element, face_node);
       });
     });
   }

@@ -35,23 +35,23 @@ struct Mortars {
   /// v and S at the nodes of the large side.
   SEICHE_FN void load(const Team& team, const Real* u, Index element, int face, Real* large) const {
     const int axis = face / 2, side = face % 2;
-    const Real* from = u + element * Elements::size;
+    const Real* source = u + element * Elements::size;
     team.for_each(waves * Box::face, [&](int q) SEICHE_INLINED {
       const int c = q / Box::face, node = Elements::on_face(axis, side, q % Box::face);
-      large[q] = from[Fields::velocity(axis, c) * Box::nodes + node];
-      large[waves * Box::face + q] = Real(Fields::sign) * from[Fields::stress(axis, c) * Box::nodes + node];
+      large[q] = source[Fields::velocity(axis, c) * Box::nodes + node];
+      large[waves * Box::face + q] = Real(Fields::sign) * source[Fields::stress(axis, c) * Box::nodes + node];
     });
     team.barrier();
   }
 
   /// to (+)= (first x second) from, for all quantities; `middle` is overwritten.
   template <bool add>
-  SEICHE_FN void apply(const Team& team, const Real* first, const Real* second, const Real* from, Real* middle,
-                       Real* to) const {
-    const Real* lines = from;
+  SEICHE_FN void apply(const Team& team, const Real* first, const Real* second, const Real* source, Real* middle,
+                       Real* target) const {
+    const Real* lines = source;
     if constexpr (dim == 3) {
       team.for_each(numbers, [&](int q) SEICHE_INLINED {
-        middle[q] = dot(rows(first, q / Box::face) + q % n * n, from + q / n * n, 1);
+        middle[q] = dot(rows(first, q / Box::face) + q % n * n, source + q / n * n, 1);
       });
       team.barrier();
       lines = middle;
@@ -61,7 +61,7 @@ struct Mortars {
       const Real value = dim == 3
                              ? dot(rows(second, quantity) + node / n * n, lines + quantity * Box::face + node % n, n)
                              : dot(rows(first, quantity) + node * n, lines + quantity * Box::face, 1);
-      to[q] = add ? to[q] + value : value;
+      target[q] = add ? target[q] + value : value;
     });
     team.barrier();
   }
@@ -99,12 +99,12 @@ struct MortarTraces {
     for (int child = 0; child < Sides::children; ++child) {
       mortars.template apply<false>(team, Sides::of(mortars.halves, child, 0), Sides::of(mortars.halves, child, 1),
                                     scratch.large, scratch.middle, scratch.fine);
-      Real* to = trace + Index{mortars.large_slots[item * Sides::children + child]} * Elements::slot;
+      Real* target = trace + Index{mortars.large_slots[item * Sides::children + child]} * Elements::slot;
       team.for_each(Fields::waves * Box::face, [&](int q) SEICHE_INLINED {
         const int c = q / Box::face, node = q % Box::face;
         const Real* record = mortars.coefficients(item, child, node, nodal);
         const Real z = Elements::Flux::impedance(record + Elements::Flux::coefficients * Fields::kind(axis, c));
-        Elements::Flux::write(to + q, Fields::waves * Box::face, z, outward, scratch.fine[q],
+        Elements::Flux::write(target + q, Fields::waves * Box::face, z, outward, scratch.fine[q],
                               scratch.fine[Fields::waves * Box::face + q]);
       });
       team.barrier();
@@ -134,14 +134,14 @@ struct MortarCorrections {
     for (int child = 0; child < Sides::children; ++child) {
       mortars.template apply<false>(team, Sides::of(mortars.halves, child, 0), Sides::of(mortars.halves, child, 1),
                                     scratch.large, scratch.middle, scratch.fine);
-      const Real* given = trace + Index{mortars.small_slots[item * Sides::children + child]} * Elements::slot;
+      const Real* small_trace = trace + Index{mortars.small_slots[item * Sides::children + child]} * Elements::slot;
       team.for_each(half, [&](int q) SEICHE_INLINED {
         const int c = q / Box::face, node = q % Box::face;
         const Real* record = mortars.coefficients(item, child, node, nodal);
         const Real s = scratch.fine[half + q];
         Real dv, dt;
-        Elements::Flux::jump(given + q, half, record + Elements::Flux::coefficients * Fields::kind(axis, c), outward,
-                             scratch.fine[q], s, dv, dt);
+        Elements::Flux::jump(small_trace + q, half, record + Elements::Flux::coefficients * Fields::kind(axis, c),
+                             outward, scratch.fine[q], s, dv, dt);
         scratch.fine[q] = dv;
         scratch.fine[half + q] = Real(outward) * s + dt;
       });
@@ -149,10 +149,10 @@ struct MortarCorrections {
       mortars.template apply<true>(team, Sides::of(mortars.projections, child, 0),
                                    Sides::of(mortars.projections, child, 1), scratch.fine, scratch.middle, scratch.sum);
     }
-    Real* to = corrections + item * Sides::numbers;
+    Real* target = corrections + item * Sides::numbers;
     team.for_each(half, [&](int q) SEICHE_INLINED {
-      to[q] = scratch.sum[q];
-      to[half + q] = scratch.sum[half + q] - Real(outward) * scratch.large[half + q];
+      target[q] = scratch.sum[q];
+      target[half + q] = scratch.sum[half + q] - Real(outward) * scratch.large[half + q];
     });
   }
 };

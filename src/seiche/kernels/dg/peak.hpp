@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Peak squared speed at nodes on a side of the mesh: of all components, and of the components along all axes but the
-/// last.
+/// Peak squared speed at nodes on a side of the mesh: of all components, and of all components except that along the
+/// last axis.
 #pragma once
 #include "element.hpp"
 
@@ -16,25 +16,25 @@ struct PeakMotion {
   const Real* u;
   const i32* elements;  ///< elements at the side
   Real* peaks;          ///< two values at each of their nodes on the side
-  const Real* motion;   ///< incident velocities there (incident.hpp), if `moves`
+  const Real* motion;   ///< incident velocities at these nodes (incident.hpp), if `moves`
   i32 axis, side, moves;
 
   using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
-    const Real* from = u + Index{elements[item]} * Elements::size;
-    Real* to = peaks + item * 2 * Box::face;
+    const Real* source = u + Index{elements[item]} * Elements::size;
+    Real* target = peaks + item * 2 * Box::face;
     team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
       const int node = Elements::on_face(axis, side, face_node);
       Real v[dim], squares = 0;
       static_for<0, dim>([&]<int a>() SEICHE_INLINED {
-        v[a] = from[Fields::velocity(a, a) * Box::nodes + node];
+        v[a] = source[Fields::velocity(a, a) * Box::nodes + node];
         if (moves) v[a] += motion[(item * dim + a) * Box::face + face_node];
       });
       static_for<0, dim - 1>([&]<int a>() SEICHE_INLINED { squares += v[a] * v[a]; });
       const Real all = squares + v[dim - 1] * v[dim - 1];
-      to[face_node] = all > to[face_node] ? all : to[face_node];
-      to[Box::face + face_node] = squares > to[Box::face + face_node] ? squares : to[Box::face + face_node];
+      target[face_node] = all > target[face_node] ? all : target[face_node];
+      target[Box::face + face_node] = squares > target[Box::face + face_node] ? squares : target[Box::face + face_node];
     });
   }
 };

@@ -27,31 +27,33 @@ struct Volume {
   using Line = typename Elements::Line;
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
   static constexpr int bytes = elements * static_cast<int>(sizeof(Real)) * 2 * size;
-  static constexpr int together = vector_lanes ? 1 : elements;
+  static constexpr int elements_per_pass = vector_lanes ? 1 : elements;
   Elements on;
   const Real* u;
   Real* contributions;
   Real weights[n];
 
   struct Scratch {
-    alignas(64) Real u[together][size];
+    alignas(64) Real u[elements_per_pass][size];
   };
   struct Nothing {};
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, together>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
-      team.for_each(together * size, [&](int q) SEICHE_INLINED {
-        scratch.u[q / size][q % size] = u[inside(first + q / size) * size + q % size];
+    for_elements<elements, elements_per_pass>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
+      team.for_each(elements_per_pass * size, [&](int q) SEICHE_INLINED {
+        scratch.u[q / size][q % size] = u[clamped_index(first + q / size) * size + q % size];
       });
-      for_nodes<Box, together, layers, false>(
+      for_nodes<Box, elements_per_pass, layers, false>(
           team, active,
-          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
+          [&](int element, int i, int j) SEICHE_INLINED { return on.line(clamped_index(first + element), i, j); },
           [&](int, int, int, int) SEICHE_INLINED { return Nothing{}; }, [&]() SEICHE_INLINED { team.barrier(); },
           [&](const Line& line, Nothing, int element, int i, int j, int k)
               SEICHE_INLINED { node(line, scratch.u[element], first + element, i, j, k); });
     });
   }
-  SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
+  SEICHE_FN Index clamped_index(Index element) const {
+    return elements_per_pass == 1 || element < on.count ? element : on.count - 1;
+  }
 
   SEICHE_FN void node(const Line& line, const Real* state, Index element, int i, int j, int k) const {
     const int node = i + n * j + Box::face * k;
@@ -81,14 +83,14 @@ struct FaceFlux {
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
   using Line = typename Elements::Line;
-  using Given = typename Elements::template Given<false>;
+  using FaceInput = typename Elements::template FaceInput<false>;
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
   /// True if a face across an axis changes a field.
   static constexpr bool changes(int axis, int field) {
-    bool found = waves > 1 && field >= dim && field < 2 * dim;  // normal stresses, all by the divergence
+    bool is_changed = waves > 1 && field >= dim && field < 2 * dim;  // normal stresses, all by the divergence
     for (int c = 0; c < waves; ++c)
-      found = found || field == Fields::velocity(axis, c) || field == Fields::stress(axis, c);
-    return found;
+      is_changed = is_changed || field == Fields::velocity(axis, c) || field == Fields::stress(axis, c);
+    return is_changed;
   }
   static constexpr int changed() {
     int changed = 0;
@@ -104,34 +106,35 @@ struct FaceFlux {
   Real weights[n];
 
   struct Scratch {
-    Given given[1];
+    FaceInput face_input[1];
   };
 
   SEICHE_FN void operator()(const Team& team, Index element, Scratch& scratch) const {
-    on.bring(team, element, 1, trace, scratch.given);
+    on.load_faces(team, element, 1, trace, scratch.face_input);
     wait_for_copies();
     team.barrier();
     const Line line = on.line(element, 0, 0);
     static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
       static_for<0, 2>([&]<int side>() SEICHE_INLINED {
-        team.for_each(Box::face, [&](int face_node)
-                                     SEICHE_INLINED { node<axis, side>(line, scratch.given[0], element, face_node); });
+        team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
+          node<axis, side>(line, scratch.face_input[0], element, face_node);
+        });
       });
       team.barrier();
     });
   }
 
   template <int axis, int side>
-  SEICHE_FN void node(const Line& line, const Given& given, Index element, int face_node) const {
+  SEICHE_FN void node(const Line& line, const FaceInput& face_input, Index element, int face_node) const {
     const int node = Elements::on_face(axis, side, face_node);
     Real v[waves], s[waves], jump_v[waves], jump_t[waves], m[Fields::moduli], r[Fields::count];
     Real dv[dim][waves] = {}, ds[dim][waves] = {};
     Elements::template side_of<axis>(u + element * size, node, v, s);
-    on.template jumps<axis, side>(given, element, face_node, v, s, jump_v, jump_t);
+    on.template jumps<axis, side>(face_input, element, face_node, v, s, jump_v, jump_t);
     Real mass = weights[face_node % n];
     if constexpr (dim == 3) mass *= weights[face_node / n];
-    static_for<0, dim>([&]<int other>() SEICHE_INLINED {
-      if constexpr (other != axis) mass /= line.scale[other];
+    static_for<0, dim>([&]<int transverse>() SEICHE_INLINED {
+      if constexpr (transverse != axis) mass /= line.scale[transverse];
     });
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       dv[axis][c] = Real(2 * side - 1) * jump_v[c];

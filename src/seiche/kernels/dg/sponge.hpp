@@ -5,7 +5,7 @@
 
 namespace seiche {
 
-/// Multiplies the unknowns by a factor for each node, or the velocities by one for each component and node.
+/// Multiplies the unknowns by a factor for each node, or the velocities by a factor for each component and node.
 template <class Elements, bool velocities>
 struct Decay {
   using Real = typename Elements::Real;

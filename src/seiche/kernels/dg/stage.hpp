@@ -20,7 +20,7 @@ struct FusedStage {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
-  static constexpr bool unrolled = tuning & 1, ahead = tuning & 4, passing = tuning & 8;
+  static constexpr bool unrolled = tuning & 1, prefetches = tuning & 4, streams = tuning & 8;
   /// Disabled on the CPU, where it would prevent vectorisation of the loop over a line of nodes.
   static constexpr bool early = !vector_lanes && (tuning & 2);
   static constexpr bool rates_only = position == Position::rates, is_adjoint = position == Position::adjoint;
@@ -30,7 +30,7 @@ struct FusedStage {
   static constexpr bool reads_register = !begins && !rates_only;
   static constexpr bool writes_register = position != Position::last && !rates_only;
   static constexpr bool writes_state = !rates_only && !ends;
-  using Given = typename Elements::template Given<true>;
+  using FaceInput = typename Elements::template FaceInput<true>;
   using Line = typename Elements::Line;
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
   static constexpr int states = 1 + (rates_only || writes_state) + reads_register + writes_register;
@@ -51,27 +51,28 @@ struct FusedStage {
   SEICHE_FN Real* new_k() const { return taped ? next_k : k; }
 
   /// The CPU processes the elements of an item one by one.
-  static constexpr int together = vector_lanes ? 1 : elements;
-  /// A GPU copies 16 bytes at a time, so loaded data may include values of other elements, `before` of them at the
-  /// start.
-  static constexpr int wide = vector_lanes ? 1 : 16 / static_cast<int>(sizeof(Real));
+  static constexpr int elements_per_pass = vector_lanes ? 1 : elements;
+  /// A GPU copies 16 bytes at a time, so loaded data may include values of other elements, `misalignment` of them at
+  /// the start.
+  static constexpr int vector_words = vector_lanes ? 1 : 16 / static_cast<int>(sizeof(Real));
   struct Scratch {
-    alignas(64) Real u[together * size + 2 * (wide - 1)];
-    Given given[together];
+    alignas(64) Real u[elements_per_pass * size + 2 * (vector_words - 1)];
+    FaceInput face_input[elements_per_pass];
   };
-  SEICHE_FN static int before(Index first) { return static_cast<int>(first * size % wide); }
+  SEICHE_FN static int misalignment(Index first) { return static_cast<int>(first * size % vector_words); }
   SEICHE_FN static Real* state_of(Scratch& scratch, Index first, int element) {
-    return scratch.u + before(first) + element * size;
+    return scratch.u + misalignment(first) + element * size;
   }
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, together>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
+    for_elements<elements, elements_per_pass>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
       load(team, first, active, scratch);
-      for_nodes<Box, together, layers, unrolled>(
+      for_nodes<Box, elements_per_pass, layers, unrolled>(
           team, active,
-          [&](int element, int i, int j) SEICHE_INLINED { return on.line(inside(first + element), i, j); },
-          [&](int element, int i, int j, int k)
-              SEICHE_INLINED { return early ? loaded(inside(first + element), i + n * j + Box::face * k) : Loaded{}; },
+          [&](int element, int i, int j) SEICHE_INLINED { return on.line(clamped_index(first + element), i, j); },
+          [&](int element, int i, int j, int k) SEICHE_INLINED {
+            return early ? loaded(clamped_index(first + element), i + n * j + Box::face * k) : Loaded{};
+          },
           [&]() SEICHE_INLINED {
             wait_for_copies();
             team.barrier();
@@ -79,9 +80,10 @@ struct FusedStage {
             team.barrier();
           },
           [&](const Line& line, const Loaded& loaded, int element, int i, int j, int k) SEICHE_INLINED {
-            node(line, loaded, state_of(scratch, first, element), scratch.given[element], first + element, i, j, k);
+            node(line, loaded, state_of(scratch, first, element), scratch.face_input[element], first + element, i, j,
+                 k);
           });
-      if constexpr (vector_lanes && writes_state) all_traces(team, first, scratch.given[0]);
+      if constexpr (vector_lanes && writes_state) all_traces(team, first, scratch.face_input[0]);
     });
   }
 
@@ -98,48 +100,52 @@ struct FusedStage {
     return result;
   }
   /// Index of an existing element. Threads beyond the last element repeat its work without writing.
-  SEICHE_FN Index inside(Index element) const { return together == 1 || element < on.count ? element : on.count - 1; }
+  SEICHE_FN Index clamped_index(Index element) const {
+    return elements_per_pass == 1 || element < on.count ? element : on.count - 1;
+  }
 
   /// Prefetches later elements into the second-level cache.
   SEICHE_FN void ask_ahead(const Team& team, Index first) const {
-    constexpr int bytes = together * size * static_cast<int>(sizeof(Real));
-    if (first + together > on.count) return;
+    constexpr int bytes = elements_per_pass * size * static_cast<int>(sizeof(Real));
+    if (first + elements_per_pass > on.count) return;
     if (reach > 0) prefetch_ahead(team, u + first * size, bytes);
     if constexpr (reads_register) prefetch_ahead(team, k + first * size, bytes);
     constexpr int slot = Elements::slot, parts = (slot * static_cast<int>(sizeof(Real)) + 127) / 128;
     if (reach > 0) {
-      team.for_each(together * Box::faces * parts, [&](int q) SEICHE_INLINED {
-        const i32 from = on.in_slots[first * Box::faces + q / parts];
-        if (from >= 0)
-          prefetch_line_ahead(trace + Index{from} * slot + q % parts * (128 / static_cast<int>(sizeof(Real))));
+      team.for_each(elements_per_pass * Box::faces * parts, [&](int q) SEICHE_INLINED {
+        const i32 source_slot = on.in_slots[first * Box::faces + q / parts];
+        if (source_slot >= 0)
+          prefetch_line_ahead(trace + Index{source_slot} * slot + q % parts * (128 / static_cast<int>(sizeof(Real))));
       });
     }
   }
 
   SEICHE_FN void load(const Team& team, Index first, int active, Scratch& scratch) const {
-    if constexpr (ahead) ask_ahead(team, first + reach * together);
+    if constexpr (prefetches) ask_ahead(team, first + reach * elements_per_pass);
     if constexpr (vector_lanes) {
       copy_aligned<size>(team, u + first * size, scratch.u);
     } else {
-      const int runs = (before(first) + active * size + wide - 1) / wide;
-      const Real* from = u + first * size - before(first);
-      team.for_each(runs, [&](int q) SEICHE_INLINED { copy_behind<16>(from + q * wide, scratch.u + q * wide); });
+      const int runs = (misalignment(first) + active * size + vector_words - 1) / vector_words;
+      const Real* source = u + first * size - misalignment(first);
+      team.for_each(runs, [&](int q) SEICHE_INLINED {
+        copy_behind<16>(source + q * vector_words, scratch.u + q * vector_words);
+      });
     }
-    on.bring(team, first, active, trace, scratch.given);
+    on.load_faces(team, first, active, trace, scratch.face_input);
   }
 
-  SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* state, const Given& given, Index element,
-                      int i, int j, int k) const {
+  SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* state, const FaceInput& face_input,
+                      Index element, int i, int j, int k) const {
     Real r[Fields::count];
-    rates_at(line, state, given, element, i, j, k, r);
+    rates_at(line, state, face_input, element, i, j, k, r);
     update([&]<int f>(Index at)
                SEICHE_INLINED { return early ? loaded.of[reads_register && early ? f : 0] : this->k[at]; },
-           state, given, element, i, j, k, r);
+           state, face_input, element, i, j, k, r);
   }
 
   /// L(u) at a node.
-  SEICHE_FN void rates_at(const Line& line, const Real* state, const Given& given, Index element, int i, int j, int k,
-                          Real (&r)[Fields::count]) const {
+  SEICHE_FN void rates_at(const Line& line, const Real* state, const FaceInput& face_input, Index element, int i, int j,
+                          int k, Real (&r)[Fields::count]) const {
     const int node = i + n * j + Box::face * k;
     Real dv[dim][waves], ds[dim][waves], m[Fields::moduli];
     static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
@@ -147,7 +153,7 @@ struct FusedStage {
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
       on.template derivatives<axis>(line, state + start, k, dv[axis], ds[axis]);
       const int face_node = Elements::template face_node<axis>(i, j, k);
-      const auto &low = given.trace[2 * axis], &high = given.trace[2 * axis + 1];
+      const auto &low = face_input.trace[2 * axis], &high = face_input.trace[2 * axis + 1];
       static_for<0, waves>([&]<int c>() SEICHE_INLINED {
         dv[axis][c] = with_faces<n, axis == 0>(dv[axis][c], index, low, high, c, face_node) * line.scale[axis];
         ds[axis][c] = with_faces<n, axis == 0>(ds[axis][c], index, low, high, waves + c, face_node) * line.scale[axis];
@@ -160,14 +166,14 @@ struct FusedStage {
   /// Integration of a node (eq. 15, or eq. 22 with u = b and k = a), and its new traces on the GPU. `old` returns the
   /// register.
   template <class Old>
-  SEICHE_FN void update(Old&& old, const Real* state, const Given& given, Index element, int i, int j, int k,
+  SEICHE_FN void update(Old&& old, const Real* state, const FaceInput& face_input, Index element, int i, int j, int k,
                         const Real (&r)[Fields::count]) const {
     const int node = i + n * j + Box::face * k;
-    Real after[Fields::count];
+    Real updated[Fields::count];
     static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
       const Index at = element * size + f * Box::nodes + node;
       if constexpr (rates_only) {
-        store<passing>(this->k + at, r[f]);
+        store<streams>(this->k + at, r[f]);
       } else {
         Real change;
         if constexpr (is_adjoint) {
@@ -176,11 +182,11 @@ struct FusedStage {
           change = dt * r[f];
           if constexpr (reads_register) change = multiply_add(a, old.template operator()<f>(at), change);
         }
-        if constexpr (writes_register) store<passing>(new_k() + at, change);
+        if constexpr (writes_register) store<streams>(new_k() + at, change);
         if constexpr (writes_state) {
-          const Real before = state[f * Box::nodes + node];
-          after[f] = multiply_add(b, change, is_adjoint ? a * before : before);
-          store<passing>(new_u() + at, after[f]);
+          const Real previous = state[f * Box::nodes + node];
+          updated[f] = multiply_add(b, change, is_adjoint ? a * previous : previous);
+          store<streams>(new_u() + at, updated[f]);
         }
       }
     });
@@ -190,19 +196,19 @@ struct FusedStage {
                           : axis == dim - 1 ? k
                                             : j,
                   face_node = Elements::template face_node<axis>(i, j, k);
-        if (index == 0) new_trace<axis, 0>(after, 1, given, element, face_node);
-        if (index == n - 1) new_trace<axis, 1>(after, 1, given, element, face_node);
+        if (index == 0) new_trace<axis, 0>(updated, 1, face_input, element, face_node);
+        if (index == n - 1) new_trace<axis, 1>(updated, 1, face_input, element, face_node);
       });
     }
   }
 
   /// Contribution of a face to the derivatives at one of its nodes (eq. 7).
   template <int axis, int side>
-  SEICHE_FN void lifted(const Real* state, const Given& given, Index element, int node, int face_node,
-                        Real (&add_v)[waves], Real (&add_s)[waves]) const {
+  SEICHE_FN void lift(const Real* state, const FaceInput& face_input, Index element, int node, int face_node,
+                      Real (&add_v)[waves], Real (&add_s)[waves]) const {
     Real v[waves], s[waves];
     Elements::template side_of<axis>(state, node, v, s);
-    on.template jumps<axis, side>(given, element, face_node, v, s, add_v, add_s);
+    on.template jumps<axis, side>(face_input, element, face_node, v, s, add_v, add_s);
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       add_v[c] *= Real((2 * side - 1) * Elements::lift);
       add_s[c] *= Real(Elements::lift);
@@ -210,13 +216,14 @@ struct FusedStage {
   }
 
   template <int axis, int side>
-  SEICHE_FN void new_trace(const Real* after, int step, const Given& given, Index element, int face_node) const {
+  SEICHE_FN void new_trace(const Real* updated, int step, const FaceInput& face_input, Index element,
+                           int face_node) const {
     Real v[waves], s[waves];
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
-      v[c] = after[Fields::velocity(axis, c) * step];
-      s[c] = Real(Fields::sign) * after[Fields::stress(axis, c) * step];
+      v[c] = updated[Fields::velocity(axis, c) * step];
+      s[c] = Real(Fields::sign) * updated[Fields::stress(axis, c) * step];
     });
-    const Real* q = on.coefficients(given, element, 2 * axis + side, face_node);
+    const Real* q = on.coefficients(face_input, element, 2 * axis + side, face_node);
     on.template write<axis, side>(q, element, face_node, next_trace, v, s);
   }
 
@@ -225,22 +232,22 @@ struct FusedStage {
     for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
       team.for_each(active * Box::face, [&](int q) SEICHE_INLINED {
         const int element = q / Box::face, face_node = q % Box::face;
-        Given& given = scratch.given[element];
+        FaceInput& face_input = scratch.face_input[element];
         Real add_v[waves], add_s[waves];
         const int node = Elements::on_face(axis, side, face_node);
-        lifted<axis, side>(state_of(scratch, first, element), given, first + element, node, face_node, add_v, add_s);
+        lift<axis, side>(state_of(scratch, first, element), face_input, first + element, node, face_node, add_v, add_s);
         static_for<0, waves>([&]<int c>() SEICHE_INLINED {
-          given.trace[2 * axis + side][c][face_node] = add_v[c];
-          given.trace[2 * axis + side][waves + c][face_node] = add_s[c];
+          face_input.trace[2 * axis + side][c][face_node] = add_v[c];
+          face_input.trace[2 * axis + side][waves + c][face_node] = add_s[c];
         });
       });
     });
   }
-  SEICHE_FN void all_traces(const Team& team, Index element, const Given& given) const {
+  SEICHE_FN void all_traces(const Team& team, Index element, const FaceInput& face_input) const {
     for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
       team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
-        const Real* after = new_u() + element * size + Elements::on_face(axis, side, face_node);
-        new_trace<axis, side>(after, Box::nodes, given, element, face_node);
+        const Real* updated = new_u() + element * size + Elements::on_face(axis, side, face_node);
+        new_trace<axis, side>(updated, Box::nodes, face_input, element, face_node);
       });
     });
   }

@@ -60,14 +60,14 @@ struct Mrt {
     f[0] += static_cast<Real>(4.5 * Lattice::weight(0)) * trace;
     static_for<0, (Lattice::Q - 1) / 2>([&]<int pair>() SEICHE_INLINED {
       constexpr int a = 2 * pair + 1, X = Lattice::cx(a), Y = Lattice::cy(a), Z = Lattice::cz(a);
-      Real along = -trace, across = Real(0);
-      add<X * X>(along, t.xx);
-      add<Y * Y>(along, t.yy);
-      add<Z * Z>(along, t.zz);
-      add<X * Y>(across, t.xy);
-      add<X * Z>(across, t.xz);
-      add<Y * Z>(across, t.yz);
-      const Real change = static_cast<Real>(4.5 * Lattice::weight(a)) * (along + Real(2) * across);
+      Real diagonal_part = -trace, off_diagonal_part = Real(0);
+      add<X * X>(diagonal_part, t.xx);
+      add<Y * Y>(diagonal_part, t.yy);
+      add<Z * Z>(diagonal_part, t.zz);
+      add<X * Y>(off_diagonal_part, t.xy);
+      add<X * Z>(off_diagonal_part, t.xz);
+      add<Y * Z>(off_diagonal_part, t.yz);
+      const Real change = static_cast<Real>(4.5 * Lattice::weight(a)) * (diagonal_part + Real(2) * off_diagonal_part);
       f[a] -= change;
       f[a + 1] -= change;
     });

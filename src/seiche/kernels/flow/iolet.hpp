@@ -43,7 +43,7 @@ struct CollidedSite {
 
   template <class Force>
   SEICHE_FN CollidedSite(const Layout& layout, Index item, const Force& force) : site(layout.site(item)) {
-    static_for<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(layout.template leaving<q>(site)); });
+    static_for<0, Lattice::Q>([&]<int q>() SEICHE_INLINED { f[q] = decode<Real>(layout.template outgoing<q>(site)); });
     m = moments<Lattice>(f, force);
     if constexpr (Force::present) {
       m.ux -= force.x() / m.rho;
@@ -66,17 +66,17 @@ struct NashPressure {
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;
-    const CollidedSite<Layout> after(layout, at.sites[k], force.at(at.sites[k]));
+    const CollidedSite<Layout> collided(layout, at.sites[k], force.at(at.sites[k]));
     const i32 iolet = at.iolet[k];
     const Real nx = normals[3 * iolet], ny = normals[3 * iolet + 1], nz = normals[3 * iolet + 2];
-    const Real un = after.m.ux * nx + after.m.uy * ny + after.m.uz * nz;
+    const Real un = collided.m.ux * nx + collided.m.uy * ny + collided.m.uz * nz;
     const Real excess = at.values[at.clock[0] * at.value_count + iolet], rho = Real(1) + excess;
     const Real rest = excess - rho * (Real(1.5) * un * un);
     at.template sum_inflow<L>(k, [&]<int q>() SEICHE_INLINED {
       const Real cu = -along<L, q>(nx, ny, nz) * un;
-      const Real back = static_cast<Real>(L::weight(q)) * (rest + rho * (Real(3) * cu + Real(4.5) * cu * cu));
-      encode(layout.template leaving<q>(after.site), back);
-      return back - after.f[q];
+      const Real returning = static_cast<Real>(L::weight(q)) * (rest + rho * (Real(3) * cu + Real(4.5) * cu * cu));
+      encode(layout.template outgoing<q>(collided.site), returning);
+      return returning - collided.f[q];
     });
   }
 };
@@ -140,13 +140,13 @@ struct AntiBounceBackPressure {
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;
     const auto site = layout.site(at.sites[k]);
-    const SiteMoments<Real> before(observed + k, stride);
+    const SiteMoments<Real> moments(observed + k, stride);
     const Real excess = at.values[at.clock[0] * at.value_count + at.iolet[k]];
     at.template sum_inflow<L>(k, [&]<int q>() SEICHE_INLINED {
-      const Real outgoing = decode<Real>(layout.template leaving<q>(site));
-      const Real back = before.template even<L, q>(excess) - outgoing;
-      encode(layout.template leaving<q>(site), back);
-      return back - outgoing;
+      const Real outgoing = decode<Real>(layout.template outgoing<q>(site));
+      const Real returning = moments.template even<L, q>(excess) - outgoing;
+      encode(layout.template outgoing<q>(site), returning);
+      return returning - outgoing;
     });
   }
 };
@@ -167,15 +167,15 @@ struct LaddVelocity {
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(Index k) const {
     using L = typename Layout::Lattice;
-    const CollidedSite<Layout> after(layout, at.sites[k], force.at(at.sites[k]));
+    const CollidedSite<Layout> collided(layout, at.sites[k], force.at(at.sites[k]));
     const Real* values = at.values + at.clock[0] * at.value_count + first_value[at.iolet[k]];
     const Real* weight = weights + static_cast<Index>(first_link[k]) * modes;
     at.template sum_inflow<L>(k, [&]<int q>() SEICHE_INLINED {
       Real push = Real(0);
       for (i32 mode = 0; mode < modes; ++mode) push += weight[mode] * values[mode];
       weight += modes;
-      encode(layout.template leaving<q>(after.site), after.f[q] + after.m.rho * push);
-      return after.m.rho * push;
+      encode(layout.template outgoing<q>(collided.site), collided.f[q] + collided.m.rho * push);
+      return collided.m.rho * push;
     });
   }
 };

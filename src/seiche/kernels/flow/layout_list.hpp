@@ -2,8 +2,8 @@
 /// List layouts: sparse sites in structure-of-arrays order, slot = q stride + i, adjacency as absolute slots.
 /// At a link to a wall or an iolet, the adjacency is a slot of the site itself, so half-way bounce-back needs no extra
 /// work.
-/// A layout defines where arriving populations of site i are read (`load`), where leaving ones are written (`store`),
-/// and the slot of the population that left along q (`leaving`).
+/// A layout defines where incoming populations of site i are read (`load`), where outgoing ones are written (`store`),
+/// and the slot of the outgoing population along q (`outgoing`).
 #pragma once
 #include "../warps.hpp"
 #include "lanes.hpp"
@@ -22,7 +22,7 @@ struct FluidSites {
   }
 };
 
-/// Two copies: arriving populations are pulled from f_in, leaving ones written to the site's own slots of f_out.
+/// Two copies: incoming populations are pulled from f_in, outgoing ones written to the site's own slots of f_out.
 /// adjacency[q - 1][i]: slot of (x - c_q, q), or of (x, -q) if that site is not fluid. Bytes: 38 s + 72 per site.
 template <class L, class R, class S>
 struct ListAB : FluidSites {
@@ -43,7 +43,7 @@ struct ListAB : FluidSites {
     static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(f_out[q * stride + i], f[q]); });
   }
   template <int q>
-  SEICHE_FN S& leaving(Site i) const {
+  SEICHE_FN S& outgoing(Site i) const {
     return f_out[q * stride + i];
   }
   template <int lanes>
@@ -62,7 +62,7 @@ struct Piece {
 };
 
 /// Populations of 16 sites in place, for the CPU: along each direction consecutive values, in memory or as a copy. The
-/// population that leaves along q replaces the one that arrived along -q.
+/// outgoing population along q replaces the incoming one along -q.
 template <class L, class S>
 struct RunInPlace {
   static constexpr int sites = 16;
@@ -71,9 +71,9 @@ struct RunInPlace {
   alignas(64) S copy[L::Q][2 * sites];
   /// Prefetches populations of the sites that follow soon in the list.
   SEICHE_FN void prefetch() const {
-    constexpr int line = 64 / static_cast<int>(sizeof(S)), ahead = 8 * line;
+    constexpr int line = 64 / static_cast<int>(sizeof(S)), distance = 8 * line;
     static_for<0, L::Q>([&]<int q>() SEICHE_INLINED {
-      for (int k = 0; k < sites; k += line) prefetch_line_soon(at[q] + ahead + k);
+      for (int k = 0; k < sites; k += line) prefetch_line_soon(at[q] + distance + k);
     });
   }
 };
@@ -97,7 +97,7 @@ struct ListAAEven : FluidSites {
     static_for<0, L::Q>([&]<int q>() SEICHE_INLINED { encode(f[opposite(q) * stride + i], g[q]); });
   }
   template <int q>
-  SEICHE_FN S& leaving(Site i) const {
+  SEICHE_FN S& outgoing(Site i) const {
     return f[opposite(q) * stride + i];
   }
   using Run = RunInPlace<L, S>;
@@ -143,7 +143,7 @@ struct ListAAOdd : FluidSites {
     static_for<1, L::Q>([&]<int q>() SEICHE_INLINED { encode(f[s.slot[opposite(q)]], g[q]); });
   }
   template <int q>
-  SEICHE_FN S& leaving(const Site& s) const {
+  SEICHE_FN S& outgoing(const Site& s) const {
     if constexpr (q == 0) {
       return f[s.i];
     } else {
@@ -162,9 +162,9 @@ struct ListAAOdd : FluidSites {
       run.at[q] = run.copy[q];
       // A whole vector is copied for each piece; the next piece overwrites the values beyond the end.
       for (u32 lane = 0; lane < n; ++piece) {
-        const S* from = f + piece->slot;
-        S* to = run.copy[q] + lane;
-        for_lanes<n>([&](int k) SEICHE_INLINED { to[k] = from[k]; });
+        const S* source = f + piece->slot;
+        S* target = run.copy[q] + lane;
+        for_lanes<n>([&](int k) SEICHE_INLINED { target[k] = source[k]; });
         lane = piece->end;
       }
     });
@@ -175,10 +175,10 @@ struct ListAAOdd : FluidSites {
       const Piece* piece = pieces + run.row[q];
       for (u32 lane = 0; lane < n; ++piece) {
         const u32 end = piece->end;
-        S* to = f + (static_cast<Index>(piece->slot) - lane);
-        const S* from = run.copy[q];
+        S* target = f + (static_cast<Index>(piece->slot) - lane);
+        const S* source = run.copy[q];
         for_lanes<n>([&](int k) SEICHE_INLINED {
-          if (static_cast<u32>(k) >= lane && static_cast<u32>(k) < end) to[k] = from[k];
+          if (static_cast<u32>(k) >= lane && static_cast<u32>(k) < end) target[k] = source[k];
         });
         lane = end;
       }

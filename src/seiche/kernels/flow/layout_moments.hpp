@@ -9,8 +9,9 @@
 /// Table of tiles, table[tile][28]: the first slots of the 27 surrounding tiles (x fastest; that of the tile itself
 /// where there is none). The last entry is the row of the tile in `walls`. It is `no_walls` for a tile whose sites are
 /// all fluid and whose links all meet fluid. Bits of walls[row][lane]: bit q = the link c_q leaves the fluid, bit 0 =
-/// not fluid, bit 31 = some link has a separate value in `link_values`. All bits = no data stored here. Bytes: 20 s +
-/// 112/B^3 per site, 4 more in tiles with walls, and the reads of sites at faces from surrounding tiles.
+/// not fluid, bit 31 = some link has a value of its own in `link_values`, given by an iolet or an interpolated wall.
+/// All bits = no data stored here. Bytes: 20 s + 112/B^3 per site, 4 more in tiles with walls, and the reads of sites
+/// at faces from surrounding tiles.
 #pragma once
 #include "../groups.hpp"
 #include "lanes.hpp"
@@ -28,7 +29,8 @@ struct LinkValue<f16> {
   using Type = float;
 };
 
-/// Outgoing population of a site along c_q: computed from its coefficients, or replaced by a separate value.
+/// Outgoing population of a site along c_q: computed from its coefficients, or replaced by its own value in
+/// `link_values`.
 template <class Layout, int q>
 struct MomentLink {
   const typename Layout::Store* tile;
@@ -50,9 +52,11 @@ struct MomentTiles {
   const u32* link_masks;  ///< [row] bit q: the link c_q has a value; bit 0: the rest population has one
   Value* link_values;     ///< [row][Q] outgoing populations of such links
   static constexpr bool words = sizeof(S) == 2;
-  static constexpr int M = words ? 14 : 10, B = Edge, V = B * B * B, row = 28;
+  static constexpr int M = words ? 14 : 10, B = Edge, V = B * B * B;
+  /// Entries of a row of the table: 27 adjacent tiles with the tile itself in the middle, then the row in `walls`.
+  static constexpr int own_entry = 13, wall_entry = 27, row = 28;
   static constexpr int bytes = 2 * M * sizeof(S);
-  static constexpr u32 not_fluid = 1u, valued = 1u << 31, empty = 0xffffffffu, no_walls = 0xffffffffu;
+  static constexpr u32 not_fluid = 1u, has_link_values = 1u << 31, empty = 0xffffffffu, no_walls = 0xffffffffu;
 
   static constexpr SEICHE_FN int lane(int x, int y, int z) { return x + B * (y + B * z); }
   /// Numbers of the site at `lane` of the tile at `tile`, from number `first`: groups of `width`, then smaller ones.
@@ -60,7 +64,7 @@ struct MomentTiles {
   static SEICHE_FN void get(const T* tile, int first, int lane, T (&numbers)[count]) {
     static_for<0, (count + width - 1) / width>([&]<int g>() SEICHE_INLINED {
       constexpr int begin = g * width, n = count - begin < width ? count - begin : width;
-      const auto group = together<n>(tile + (first + begin) * V + lane * n);
+      const auto group = load_group<n>(tile + (first + begin) * V + lane * n);
       static_for<0, n>([&]<int k>() SEICHE_INLINED { numbers[begin + k] = group.of[k]; });
     });
   }
@@ -70,7 +74,7 @@ struct MomentTiles {
       constexpr int begin = g * width, n = count - begin < width ? count - begin : width;
       Group<T, n> group;
       static_for<0, n>([&]<int k>() SEICHE_INLINED { group.of[k] = numbers[begin + k]; });
-      store_together<n>(tile + (first + begin) * V + lane * n, group);
+      store_group<n>(tile + (first + begin) * V + lane * n, group);
     });
   }
   /// Half-precision storage has density and momentum as words, because their change in one step may be below the
@@ -110,32 +114,34 @@ struct MomentTiles {
   struct Site {
     u32 tile;  ///< first slot of the tile
     int lane;
-    const u32* around;  ///< the tile's row of the table
+    const u32* adjacent_tiles;  ///< the tile's row of the table
     u32 wall;
     u32 mask;     ///< links that have a value
     Index value;  ///< first value of the site
   };
   SEICHE_FN Site site(Index i) const {
     const int lane = static_cast<int>(i % V);
-    const u32* around = table + i / V * row;
-    const u32 wall_row = around[27];
-    const Index place = static_cast<Index>(wall_row) * V + lane;
-    const u32 wall = wall_row == no_walls ? 0u : walls[place];
-    const u32 links = wall & valued ? link_rows[place] : 0u;
-    return {around[13], lane, around, wall, wall & valued ? link_masks[links] : 0u, static_cast<Index>(links) * L::Q};
+    const u32* adjacent_tiles = table + i / V * row;
+    const u32 wall_row = adjacent_tiles[wall_entry];
+    const Index position = static_cast<Index>(wall_row) * V + lane;
+    const u32 wall = wall_row == no_walls ? 0u : walls[position];
+    const u32 links = wall & has_link_values ? link_rows[position] : 0u;
+    return {
+        adjacent_tiles[own_entry],       lane, adjacent_tiles, wall, wall & has_link_values ? link_masks[links] : 0u,
+        static_cast<Index>(links) * L::Q};
   }
   static SEICHE_FN bool solid(const Site& s) { return (s.wall & not_fluid) != 0; }
 
-  /// Arriving populations of a site, from the copy that a step reads.
+  /// Incoming populations of a site, from the copy that a step reads.
   SEICHE_FN void load(const Site& s, Real (&f)[L::Q]) const {
-    const auto own = coefficients(f_in + s.tile, s.lane);
-    f[0] = s.mask & 1u ? decode<Real>(link_values[s.value]) : population<L, 0>(own);
+    const auto m = coefficients(f_in + s.tile, s.lane);
+    f[0] = s.mask & 1u ? decode<Real>(link_values[s.value]) : population<L, 0>(m);
     static_for<1, L::Q>([&]<int q>() SEICHE_INLINED {
-      constexpr int back = opposite(q);
-      if (s.mask >> back & 1u) {
-        f[q] = decode<Real>(link_values[s.value + back]);
-      } else if (s.wall >> back & 1u) {
-        f[q] = population<L, back>(own);
+      constexpr int reverse = opposite(q);
+      if (s.mask >> reverse & 1u) {
+        f[q] = decode<Real>(link_values[s.value + reverse]);
+      } else if (s.wall >> reverse & 1u) {
+        f[q] = population<L, reverse>(m);
       } else {
         f[q] = population<L, q>(upwind<q>(s));
       }
@@ -145,12 +151,12 @@ struct MomentTiles {
   template <int q>
   SEICHE_FN Quadratic<Real> upwind(const Site& s) const {
     const int x = s.lane % B - L::cx(q), y = s.lane / B % B - L::cy(q), z = s.lane / (B * B) - L::cz(q);
-    const int tile = 13 + ((x >= B) - (x < 0)) + 3 * ((y >= B) - (y < 0)) + 9 * ((z >= B) - (z < 0));
-    return coefficients(f_in + s.around[tile], lane(x & (B - 1), y & (B - 1), z & (B - 1)));
+    const int tile = own_entry + ((x >= B) - (x < 0)) + 3 * ((y >= B) - (y < 0)) + 9 * ((z >= B) - (z < 0));
+    return coefficients(f_in + s.adjacent_tiles[tile], lane(x & (B - 1), y & (B - 1), z & (B - 1)));
   }
-  /// Outgoing population of this step. Only a link with a separate value can be assigned.
+  /// Outgoing population of this step. Only a link with its own value in `link_values` can be assigned.
   template <int q>
-  SEICHE_FN MomentLink<MomentTiles, q> leaving(const Site& s) const {
+  SEICHE_FN MomentLink<MomentTiles, q> outgoing(const Site& s) const {
     return {f_out + s.tile, s.lane, link_values + s.value + q};
   }
 };
@@ -166,7 +172,7 @@ SEICHE_FN void encode(const MomentLink<Layout, q>& link, typename Layout::Real x
 
 /// State of sites: out[q][item] = outgoing population along c_q, including values of links.
 template <class Layout>
-struct LeavingPopulations {
+struct OutgoingPopulations {
   using Real = typename Layout::Real;
   Layout layout;
   const Index* sites;

@@ -10,23 +10,23 @@
 
 namespace seiche {
 
-/// A tile adjacent to another one, at (dx, dy, dz): directions that stream from there into the tile, and the number of
-/// their sites.
+/// Adjacent tile number r, at (dx, dy, dz) from the tile (r = 13: the tile itself): the directions in which populations
+/// stream from it into the tile, and the number of its sites from which they do.
 template <class L, int B, int r>
-struct Around {
+struct AdjacentTile {
   static constexpr int dx = r % 3 - 1, dy = r / 3 % 3 - 1, dz = r / 9 - 1;
-  static constexpr bool enters(int q) {
+  static constexpr bool streams_into_tile(int q) {
     return (dx == 0 || L::cx(q) == -dx) && (dy == 0 || L::cy(q) == -dy) && (dz == 0 || L::cz(q) == -dz);
   }
   static constexpr int sites() {
     int directions = 0;
-    for (int q = 1; q < L::Q; ++q) directions += enters(q);
+    for (int q = 1; q < L::Q; ++q) directions += streams_into_tile(q);
     const int number = (dx == 0 ? B : 1) * (dy == 0 ? B : 1) * (dz == 0 ? B : 1);
     return directions > 0 && r != 13 ? number : 0;
   }
 };
 
-/// Bytes are per site.
+/// Streaming and collision of one tile; `bytes` is the memory traffic per site.
 template <class Layout, class Relaxation, class Force>
 struct MomentSweep {
   using L = typename Layout::Lattice;
@@ -38,17 +38,17 @@ struct MomentSweep {
   Force force;
   static constexpr int bytes = Layout::bytes + Relaxation::bytes + Force::bytes;
 
-  /// Maps the arriving populations of a site to its outgoing coefficients.
-  SEICHE_FN Quadratic<Real> update(Index item, const Real (&f)[Q]) const {
-    const auto g = force.at(item);
+  /// Maps the incoming populations of a site to its outgoing coefficients.
+  SEICHE_FN Quadratic<Real> update(Index site, const Real (&f)[Q]) const {
+    const auto g = force.at(site);
     const auto m = moments<L>(f, g);
     if constexpr (requires { g.store_velocity(m); }) g.store_velocity(m);  // stores the velocity for other kernels
     const auto p = nonequilibrium<L>(f, m, g);
-    return regularised(m, p, relaxation(item, p, m.rho).even, g);
+    return regularised(m, p, relaxation(site, p, m.rho).even, g);
   }
   /// True if x + step is inside the tile, for a coordinate x of the tile.
   template <int step>
-  static SEICHE_FN bool within(int x) {
+  static SEICHE_FN bool stays_in_tile(int x) {
     return step == 0 || (step > 0 ? x < B - 1 : x > 0);
   }
 
@@ -56,9 +56,9 @@ struct MomentSweep {
     Real f[Q][V];
   };
   /// The scratch includes a layer around the tile for populations that leave it, which are discarded.
-  static constexpr int wide = B + 2;
+  static constexpr int padded_edge = B + 2;
   struct RowScratch {
-    alignas(64) Real f[Q][wide * wide * wide];
+    alignas(64) Real f[Q][padded_edge * padded_edge * padded_edge];
     alignas(64) Store out[M * V];
   };
   using Scratch = typename Either<Team::single_thread, RowScratch, ThreadScratch>::Type;
@@ -73,110 +73,117 @@ struct MomentSweep {
 
   /// Many threads: each processes a site of the tile, then one of the surrounding sites.
   SEICHE_FN void by_threads(const Team& team, Index tile, Scratch& scratch) const {
-    const u32* around = layout.table + tile * Layout::row;
-    if (around[27] == Layout::no_walls) {
-      run<false>(team, tile, around, 0, scratch);
+    const u32* adjacent_tiles = layout.table + tile * Layout::row;
+    if (adjacent_tiles[Layout::wall_entry] == Layout::no_walls) {
+      run<false>(team, tile, adjacent_tiles, 0, scratch);
     } else {
-      run<true>(team, tile, around, static_cast<Index>(around[27]) * V, scratch);
+      run<true>(team, tile, adjacent_tiles, static_cast<Index>(adjacent_tiles[Layout::wall_entry]) * V, scratch);
     }
   }
   template <bool walled>
-  SEICHE_FN void run(const Team& team, Index tile, const u32* around, Index masks, Scratch& scratch) const {
+  SEICHE_FN void run(const Team& team, Index tile, const u32* adjacent_tiles, Index mask_offset,
+                     Scratch& scratch) const {
     const u32 first = static_cast<u32>(tile) * (M * V);
-    team.for_each(V, [&](int lane) {
-      const u32 wall = walled ? layout.walls[masks + lane] : 0u;
+    team.for_each(V, [&](int site) {
+      const u32 wall = walled ? layout.walls[mask_offset + site] : 0u;
       if (wall & Layout::not_fluid) return;
-      leave<walled>(layout.coefficients(layout.f_in + first, lane), lane, wall, scratch);
-      if (wall & Layout::valued) take_values(layout.link_rows[masks + lane], lane, scratch);
+      stream_inside_tile<walled>(layout.coefficients(layout.f_in + first, site), site, wall, scratch);
+      if (wall & Layout::has_link_values) take_values(layout.link_rows[mask_offset + site], site, scratch);
     });
-    team.for_each(sites_around<27>(), [&](int item) { enter<walled, 0>(item, around, layout.walls + masks, scratch); });
+    team.for_each(neighbour_sites<27>(), [&](int neighbour) {
+      stream_from_neighbours<walled, 0>(neighbour, adjacent_tiles, layout.walls + mask_offset, scratch);
+    });
     team.barrier();
-    team.for_each(V, [&](int lane) {
-      Store* to = layout.f_out + first;
-      const u32 wall = walled ? layout.walls[masks + lane] : 0u;
+    team.for_each(V, [&](int site) {
+      Store* target = layout.f_out + first;
+      const u32 wall = walled ? layout.walls[mask_offset + site] : 0u;
       if (wall & Layout::not_fluid) {
         if (wall != Layout::empty)
-          layout.store_coefficients(to, lane, Quadratic<Real>{});  // shares a contiguous block with fluid sites
+          layout.store_coefficients(target, site,
+                                    Quadratic<Real>{});  // written too, so that whole cache lines are stored
         return;
       }
       Real f[Q];
-      static_for<0, Q>([&]<int q>() { f[q] = scratch.f[q][lane]; });
-      layout.store_coefficients(to, lane, update(tile * V + lane, f));
+      static_for<0, Q>([&]<int q>() { f[q] = scratch.f[q][site]; });
+      layout.store_coefficients(target, site, update(tile * V + site, f));
     });
   }
   /// Streams the populations of a site inside this tile. Those that meet a wall return to the site.
   template <bool walled>
-  SEICHE_FN void leave(const Quadratic<Real>& m, int lane, u32 wall, Scratch& scratch) const {
-    const int x = lane % B, y = lane / B % B, z = lane / (B * B);
-    scratch.f[0][lane] = population<L, 0>(m);
+  SEICHE_FN void stream_inside_tile(const Quadratic<Real>& m, int site, u32 wall, Scratch& scratch) const {
+    const int x = site % B, y = site / B % B, z = site / (B * B);
+    scratch.f[0][site] = population<L, 0>(m);
     static_for<1, Q>([&]<int q>() {
       constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
-      const Real leaves = population<L, q>(m);
+      const Real outgoing = population<L, q>(m);
       if (walled && (wall >> q & 1u)) {
-        scratch.f[opposite(q)][lane] = leaves;
-      } else if (within<X>(x) && within<Y>(y) && within<Z>(z)) {
-        scratch.f[q][lane + Layout::lane(X, Y, Z)] = leaves;
+        scratch.f[opposite(q)][site] = outgoing;
+      } else if (stays_in_tile<X>(x) && stays_in_tile<Y>(y) && stays_in_tile<Z>(z)) {
+        scratch.f[q][site + Layout::lane(X, Y, Z)] = outgoing;
       }
     });
   }
   /// Surrounding tiles in the order in which threads process their sites: faces, edges, corners.
-  static constexpr int ranked(int k) {
+  static constexpr int neighbour_order(int k) {
     constexpr int order[27] = {12, 14, 10, 16, 4, 22, 9, 11, 15, 17, 3,  5,  21, 23,
                                1,  7,  19, 25, 0, 2,  6, 8,  18, 20, 24, 26, 13};
     return order[k];
   }
-  /// Number of adjacent sites in the first k of them.
+  /// Number of adjacent sites in the first k surrounding tiles.
   template <int k>
-  static constexpr int sites_around() {
+  static constexpr int neighbour_sites() {
     if constexpr (k == 0) {
       return 0;
     } else {
-      return sites_around<k - 1>() + Around<L, B, ranked(k - 1)>::sites();
+      return neighbour_sites<k - 1>() + AdjacentTile<L, B, neighbour_order(k - 1)>::sites();
     }
   }
-  /// Populations that enter from surrounding site number `item`.
+  /// Streams the populations of surrounding site number `neighbour` into the tile.
   template <bool walled, int k>
-  SEICHE_FN void enter(int item, const u32* around, const u32* walls, Scratch& scratch) const {
+  SEICHE_FN void stream_from_neighbours(int neighbour, const u32* adjacent_tiles, const u32* walls,
+                                        Scratch& scratch) const {
     if constexpr (k < 27) {
-      constexpr int r = ranked(k);
-      if constexpr (Around<L, B, r>::sites() == 0) {
-        enter<walled, k + 1>(item, around, walls, scratch);
-      } else if (item < sites_around<k + 1>()) {
-        enter_from<walled, r>(item - sites_around<k>(), around[r], walls, scratch);
+      constexpr int r = neighbour_order(k);
+      if constexpr (AdjacentTile<L, B, r>::sites() == 0) {
+        stream_from_neighbours<walled, k + 1>(neighbour, adjacent_tiles, walls, scratch);
+      } else if (neighbour < neighbour_sites<k + 1>()) {
+        stream_from<walled, r>(neighbour - neighbour_sites<k>(), adjacent_tiles[r], walls, scratch);
       } else {
-        enter<walled, k + 1>(item, around, walls, scratch);
+        stream_from_neighbours<walled, k + 1>(neighbour, adjacent_tiles, walls, scratch);
       }
     }
   }
-  /// Coordinates, in the system of this tile, of site number `item` of an adjacent tile.
+  /// Coordinates, in the system of this tile, of site number `neighbour` of an adjacent tile.
   template <int r>
-  static SEICHE_FN void adjacent(u32 item, int& x, int& y, int& z) {
-    using From = Around<L, B, r>;
-    constexpr int still = (From::dx == 0) + (From::dy == 0) + (From::dz == 0);
-    const int first = static_cast<int>(still == 2 ? item % B : item), second = static_cast<int>(item / B);
-    x = From::dx == 0 ? first : (From::dx < 0 ? -1 : B);
-    y = From::dy == 0 ? (From::dx == 0 ? second : first) : (From::dy < 0 ? -1 : B);
-    z = From::dz == 0 ? (still == 2 ? second : first) : (From::dz < 0 ? -1 : B);
+  static SEICHE_FN void adjacent(u32 neighbour, int& x, int& y, int& z) {
+    using Neighbour = AdjacentTile<L, B, r>;
+    constexpr int shared_axes = (Neighbour::dx == 0) + (Neighbour::dy == 0) + (Neighbour::dz == 0);
+    const int first = static_cast<int>(shared_axes == 2 ? neighbour % B : neighbour),
+              second = static_cast<int>(neighbour / B);
+    x = Neighbour::dx == 0 ? first : (Neighbour::dx < 0 ? -1 : B);
+    y = Neighbour::dy == 0 ? (Neighbour::dx == 0 ? second : first) : (Neighbour::dy < 0 ? -1 : B);
+    z = Neighbour::dz == 0 ? (shared_axes == 2 ? second : first) : (Neighbour::dz < 0 ? -1 : B);
   }
   template <bool walled, int r>
-  SEICHE_FN void enter_from(int item, u32 first, const u32* walls, Scratch& scratch) const {
-    using From = Around<L, B, r>;
+  SEICHE_FN void stream_from(int neighbour, u32 first, const u32* walls, Scratch& scratch) const {
+    using Neighbour = AdjacentTile<L, B, r>;
     int x, y, z;
-    adjacent<r>(item, x, y, z);
+    adjacent<r>(neighbour, x, y, z);
     const auto m = layout.coefficients(layout.f_in + first, Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1)));
     static_for<1, Q>([&]<int q>() {
       constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
-      if constexpr (From::enters(q)) {
-        if ((From::dx != 0 || within<X>(x)) && (From::dy != 0 || within<Y>(y)) && (From::dz != 0 || within<Z>(z))) {
-          const int to = Layout::lane(x + X, y + Y, z + Z);
-          if (!(walled && (walls[to] >> opposite(q) & 1u))) scratch.f[q][to] = population<L, q>(m);
+      if constexpr (Neighbour::streams_into_tile(q)) {
+        if ((Neighbour::dx != 0 || stays_in_tile<X>(x)) && (Neighbour::dy != 0 || stays_in_tile<Y>(y)) &&
+            (Neighbour::dz != 0 || stays_in_tile<Z>(z))) {
+          const int target = Layout::lane(x + X, y + Y, z + Z);
+          if (!(walled && (walls[target] >> opposite(q) & 1u))) scratch.f[q][target] = population<L, q>(m);
         }
       }
     });
   }
 
-  /// A single thread: rows of sites are vectors.
-  static constexpr int index(int x, int y, int z) { return (x + 1) + wide * ((y + 1) + wide * (z + 1)); }
+  /// Index of a site in the padded scratch. With a single thread, each row of sites is processed as a vector.
+  static constexpr int index(int x, int y, int z) { return (x + 1) + padded_edge * ((y + 1) + padded_edge * (z + 1)); }
   template <class F>
   static SEICHE_FN void rows(F&& f) {
     for (int z = 0; z < B; ++z) {
@@ -185,7 +192,7 @@ struct MomentSweep {
   }
 
   SEICHE_FN void by_rows(Index tile, Scratch& scratch) const {
-    const u32* around = layout.table + tile * Layout::row;
+    const u32* adjacent_tiles = layout.table + tile * Layout::row;
     const Index first = tile * (M * V);
     rows([&](int y, int z, int lane) SEICHE_INLINED {
       vector_loop<B>([&](int x) SEICHE_INLINED {
@@ -195,10 +202,10 @@ struct MomentSweep {
         });
       });
     });
-    static_for<0, 27>([&]<int r>() SEICHE_INLINED { enter_rows_from<r>(around[r], scratch); });
-    const bool walled = around[27] != Layout::no_walls;
-    const Index masks = walled ? static_cast<Index>(around[27]) * V : 0;
-    if (walled) bounce(first, masks, scratch);
+    static_for<0, 27>([&]<int r>() SEICHE_INLINED { stream_rows_from<r>(adjacent_tiles[r], scratch); });
+    const bool walled = adjacent_tiles[Layout::wall_entry] != Layout::no_walls;
+    const Index mask_offset = walled ? static_cast<Index>(adjacent_tiles[Layout::wall_entry]) * V : 0;
+    if (walled) bounce(first, mask_offset, scratch);
     rows([&](int y, int z, int lane) SEICHE_INLINED {
       vector_loop<B>([&](int x) SEICHE_INLINED {
         Real f[Q];
@@ -206,56 +213,58 @@ struct MomentSweep {
         layout.store_coefficients(scratch.out, lane + x, update(tile * V + lane + x, f));
       });
     });
-    if (walled) clear(layout.walls + masks, scratch);
-    Store* to = layout.f_out + first;
-    if (can_stream(to)) {
-      stream_out(to, scratch.out, sizeof scratch.out);
+    if (walled) clear(layout.walls + mask_offset, scratch);
+    Store* target = layout.f_out + first;
+    if (can_stream(target)) {
+      stream_out(target, scratch.out, sizeof scratch.out);
       stream_fence();
     } else {
-      for (int k = 0; k < M * V; ++k) to[k] = scratch.out[k];
+      for (int k = 0; k < M * V; ++k) target[k] = scratch.out[k];
     }
   }
   template <int r>
-  SEICHE_FN void enter_rows_from(u32 first, Scratch& scratch) const {
-    using From = Around<L, B, r>;
-    constexpr int sites = From::sites(), along = From::dx == 0 ? B : 1;
-    for (int row = 0; row < sites; row += along) {
-      // the slower axis of the sites: a row is along x if x is among their axes
-      const int slow = From::dx == 0 ? row / B % B : row % B, slowest = row / B;
-      const int y = From::dy == 0 ? slow : (From::dy < 0 ? -1 : B);
-      const int z = From::dz != 0 ? (From::dz < 0 ? -1 : B) : (From::dy == 0 && From::dx != 0 ? slowest : slow);
-      const int x = From::dx == 0 ? 0 : (From::dx < 0 ? -1 : B);
-      const int from = Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1));
-      const int to = index(x, y, z);
-      vector_loop<along>([&](int k) SEICHE_INLINED {
-        const auto m = layout.coefficients(layout.f_in + first, from + k);
+  SEICHE_FN void stream_rows_from(u32 first, Scratch& scratch) const {
+    using Neighbour = AdjacentTile<L, B, r>;
+    constexpr int sites = Neighbour::sites(), row_length = Neighbour::dx == 0 ? B : 1;
+    for (int row = 0; row < sites; row += row_length) {
+      // second and third coordinate of the row within the face; a row is along x if the face extends along x
+      const int second_coordinate = Neighbour::dx == 0 ? row / B % B : row % B, third_coordinate = row / B;
+      const int y = Neighbour::dy == 0 ? second_coordinate : (Neighbour::dy < 0 ? -1 : B);
+      const int z = Neighbour::dz != 0
+                        ? (Neighbour::dz < 0 ? -1 : B)
+                        : (Neighbour::dy == 0 && Neighbour::dx != 0 ? third_coordinate : second_coordinate);
+      const int x = Neighbour::dx == 0 ? 0 : (Neighbour::dx < 0 ? -1 : B);
+      const int source = Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1));
+      const int target = index(x, y, z);
+      vector_loop<row_length>([&](int k) SEICHE_INLINED {
+        const auto m = layout.coefficients(layout.f_in + first, source + k);
         static_for<1, Q>([&]<int q>() SEICHE_INLINED {
-          if constexpr (From::enters(q)) {
-            scratch.f[q][to + index(L::cx(q), L::cy(q), L::cz(q)) - index(0, 0, 0) + k] = population<L, q>(m);
+          if constexpr (Neighbour::streams_into_tile(q)) {
+            scratch.f[q][target + index(L::cx(q), L::cy(q), L::cz(q)) - index(0, 0, 0) + k] = population<L, q>(m);
           }
         });
       });
     }
   }
-  /// Reflects populations at walls, and replaces those with separate values.
-  SEICHE_FN void bounce(Index first, Index masks, Scratch& scratch) const {
+  /// Reflects populations at walls, and replaces those given by iolets and interpolated walls.
+  SEICHE_FN void bounce(Index first, Index mask_offset, Scratch& scratch) const {
     rows([&](int y, int z, int lane) SEICHE_INLINED {
-      const u32* wall = layout.walls + masks + lane;
+      const u32* wall = layout.walls + mask_offset + lane;
       u32 wall_links = 0;  // links that leave the fluid at a fluid site
       for (int x = 0; x < B; ++x) wall_links |= wall[x] & Layout::not_fluid ? 0u : wall[x];
       if (wall_links == 0) return;
       static_for<1, Q>([&]<int q>() SEICHE_INLINED {
         if ((wall_links >> q & 1u) == 0) return;
-        Real* to = scratch.f[opposite(q)] + index(0, y, z);
+        Real* target = scratch.f[opposite(q)] + index(0, y, z);
         vector_loop<B>([&](int x) SEICHE_INLINED {
           const Real outgoing = population<L, q>(layout.coefficients(layout.f_in + first, lane + x));
-          to[x] = wall[x] >> q & 1u ? outgoing : to[x];
+          target[x] = wall[x] >> q & 1u ? outgoing : target[x];
         });
       });
-      if ((wall_links & Layout::valued) == 0) return;
+      if ((wall_links & Layout::has_link_values) == 0) return;
       for (int x = 0; x < B; ++x) {
-        const bool has_value = (wall[x] & Layout::valued) != 0 && (wall[x] & Layout::not_fluid) == 0;
-        if (has_value) take_values(layout.link_rows[masks + lane + x], index(x, y, z), scratch);
+        const bool uses_link_values = (wall[x] & Layout::has_link_values) != 0 && (wall[x] & Layout::not_fluid) == 0;
+        if (uses_link_values) take_values(layout.link_rows[mask_offset + lane + x], index(x, y, z), scratch);
       }
     });
   }
@@ -266,7 +275,8 @@ struct MomentSweep {
     }
   }
 
-  /// Copies the separate values of links to the site whose populations arrive at `index`.
+  /// Copies the link values that iolets and interpolated walls have set to the site with incoming populations at
+  /// `index`.
   SEICHE_FN void take_values(u32 row, int index, Scratch& scratch) const {
     const u32 mask = layout.link_masks[row];
     const auto* values = layout.link_values + static_cast<Index>(row) * Q;

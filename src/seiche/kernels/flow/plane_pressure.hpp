@@ -91,10 +91,10 @@ struct PlanePressure {
     const u32 links = at.links[k];
     static_for<1, L::Q>([&]<int q>() SEICHE_INLINED {
       if (links >> q & 1u) {
-        const Real outgoing = decode<Real>(layout.template leaving<q>(site));
+        const Real outgoing = decode<Real>(layout.template outgoing<q>(site));
         const Real returned = site_moments.template even<L, q>(excess) + depths[*pair++] - outgoing;
         inflow += returned - outgoing;
-        encode(layout.template leaving<q>(site), returned);
+        encode(layout.template outgoing<q>(site), returned);
       }
     });
     at.inflow[k] = inflow;

@@ -13,7 +13,7 @@ struct Rates {
   Real even, odd;
 };
 
-/// Multiple rates: of the shear stress, its trace, the other even moments, and the odd ones.
+/// Multiple rates: of the shear stress, its trace, the other even moments, and the odd moments.
 template <class Real>
 struct MomentRates {
   Real shear, bulk, even, odd;

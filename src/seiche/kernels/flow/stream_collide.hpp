@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Streaming and collision of one site (theory/flow, eqs. 1 to 12; eqs. 31 to 35): the bulk of every step.
-/// Bytes per site: those of the layout (2 Q populations and its addressing), the relaxation and the force.
+/// Bytes per site: the bytes of the layout (2 Q populations and its addressing), of the relaxation and of the force.
 #pragma once
 #include "collision.hpp"
 #include "layout_list.hpp"
@@ -14,7 +14,7 @@ struct StreamCollide {
   Relaxation relaxation;
   Force force;
   static constexpr int bytes = Layout::bytes + Relaxation::bytes + Force::bytes;
-  /// Maps arriving populations to outgoing ones.
+  /// Maps incoming populations to outgoing ones.
   SEICHE_FN void update(Index i, typename Layout::Real (&f)[Layout::Lattice::Q]) const {
     using Lattice = typename Layout::Lattice;
     const auto& g = force.at(i);

@@ -21,10 +21,9 @@ SEICHE_FN Index in_units(double mass) {
   return bit_cast<Index>((usable ? mass * wall_mass_scale : 0.0) + rounding) - bit_cast<Index>(rounding);
 }
 
-/// The returning population of link k is a weighted mean of the outgoing one and of a second population. The second is
-/// the one arriving along the link (wall before its middle), or the one that left in the opposite direction (wall
-/// beyond).
-/// Bytes per link: three populations, two slots, the weight.
+/// The returning population of link k is a weighted mean of the outgoing one and of a second population. The second
+/// population is the incoming one along the link if the wall is before the middle of the link, otherwise the outgoing
+/// one in the opposite direction. Bytes per link: three populations, two slots, the weight.
 template <class R, class S>
 struct WallReturn {
   using Real = R;
@@ -121,7 +120,7 @@ struct SummedChange {
 
 /// Density excess of selected sites from the sum of their outgoing populations, since the last collision conserved it.
 template <class Lattice, class R, class S>
-struct LeavingDensity {
+struct OutgoingDensity {
   using Real = R;
   const S* f;
   const u32* slots;  ///< [q][item]

@@ -48,16 +48,16 @@ struct Windkessel {
       sums[windkessel_slots * j + slot] = 0;
     }
     const double* n = coefficients + 6 * j;
-    const double decay = n[0], gain = n[1], rest = n[2], proximal = n[3], response = n[4], start = n[5];
+    const double decay = n[0], gain = n[1], offset = n[2], proximal = n[3], response = n[4], start = n[5];
     const double outflow = static_cast<double>(total) * -0x1p-44;
-    const double charged = decay * capacitor[j] + (gain * outflow + rest);
+    const double charged = decay * capacitor[j] + (gain * outflow + offset);
     const double resistance = gain + proximal;
-    const double ahead = decay * charged + rest + resistance * (outflow + response * imposed[j]);
-    const double target = ahead / (1.0 + resistance * response);
-    const double now = start + static_cast<double>(ramp[clock[0] * count + j]) * (target - start);
+    const double predicted = decay * charged + offset + resistance * (outflow + response * imposed[j]);
+    const double target = predicted / (1.0 + resistance * response);
+    const double imposed_pressure = start + static_cast<double>(ramp[clock[0] * count + j]) * (target - start);
     capacitor[j] = charged;
-    imposed[j] = now;
-    values[j] = static_cast<Real>(now);
+    imposed[j] = imposed_pressure;
+    values[j] = static_cast<Real>(imposed_pressure);
   }
 };
 

@@ -62,7 +62,7 @@ struct Stencil {
       const bool in_range = x[axis] > -1e9 && x[axis] < 1e9;  // false for a NaN too
       const double at = in_range ? x[axis] : -1e9;
       const i32 anchor = Delta::anchor(at);
-      first[axis] = anchor - Delta::before;
+      first[axis] = anchor - Delta::sites_before;
       t[axis] = static_cast<Real>(at - static_cast<double>(anchor));
       finite = finite && in_range;
     }
@@ -71,29 +71,29 @@ struct Stencil {
 
 /// Positions of P neighbouring sites along an axis, the first of which is wrapped: brick, and position in the brick.
 template <int P, Space space>
-struct Along {
-  i32 near, far, first, turn;
+struct AxisBricks {
+  i32 first_brick, next_brick, first, turn;
 
-  SEICHE_FN Along(const Bricks& bricks, int axis, i32 from) {
+  SEICHE_FN AxisBricks(const Bricks& bricks, int axis, i32 first_site) {
     const i32 count = bricks.count(axis);
-    const i32 brick = from >> 3, next = brick + 1;
-    first = from;
-    turn = brick_edge - (from & 7);
-    near = brick < 0 || brick > count ? count : brick;
-    far = next > count ? count : (next == count && bricks.periodic[axis] != 0 ? 0 : (next < 0 ? count : next));
+    const i32 brick = first_site >> 3, next = brick + 1;
+    first = first_site;
+    turn = brick_edge - (first_site & 7);
+    first_brick = brick < 0 || brick > count ? count : brick;
+    next_brick = next > count ? count : (next == count && bricks.periodic[axis] != 0 ? 0 : (next < 0 ? count : next));
   }
-  SEICHE_FN i32 brick(int k) const { return k >= turn ? far : near; }
+  SEICHE_FN i32 brick(int k) const { return k >= turn ? next_brick : first_brick; }
   SEICHE_FN i32 offset(int k) const { return (first + k) & 7; }
 };
 
 /// The same for rows that may span three bricks.
 template <int P>
-struct Along<P, Space::odd> {
+struct AxisBricks<P, Space::odd> {
   i32 bricks_of[P], offsets[P];
 
-  SEICHE_FN Along(const Bricks& bricks, int axis, i32 from) {
+  SEICHE_FN AxisBricks(const Bricks& bricks, int axis, i32 first_site) {
     for (int k = 0; k < P; ++k) {
-      const i32 x = bricks.site(axis, from, k);
+      const i32 x = bricks.site(axis, first_site, k);
       bricks_of[k] = x < 0 ? bricks.count(axis) : x / brick_edge;
       offsets[k] = x < 0 ? 0 : x % brick_edge;
     }
@@ -105,14 +105,14 @@ struct Along<P, Space::odd> {
 /// f(slot) with compile-time k, j for the P^2 sites of a stencil in the plane x = i; `first` is wrapped.
 template <int P, Space space, class F>
 SEICHE_FN void for_plane(const Bricks& bricks, const i32 (&first)[3], int i, F&& f) {
-  const Along<P, space> y(bricks, 1, first[1]), z(bricks, 2, first[2]);
+  const AxisBricks<P, space> y(bricks, 1, first[1]), z(bricks, 2, first[2]);
   i32 brick, offset;
   if constexpr (space == Space::odd) {
     const i32 x = bricks.site(0, first[0], i);
     brick = x < 0 ? bricks.count(0) : x / brick_edge;
     offset = x < 0 ? 0 : x % brick_edge;
   } else {
-    const Along<P, space> x(bricks, 0, first[0]);
+    const AxisBricks<P, space> x(bricks, 0, first[0]);
     brick = x.brick(i);
     offset = x.offset(i);
   }
@@ -127,7 +127,10 @@ SEICHE_FN void for_plane(const Bricks& bricks, const i32 (&first)[3], int i, F&&
     i32 rows[2][2];
     for (int k = 0; k < 2; ++k) {
       for (int j = 0; j < 2; ++j) {
-        rows[k][j] = (bricks.row(brick, j == 0 ? y.near : y.far, k == 0 ? z.near : z.far) >> 1) * brick_volume + offset;
+        rows[k][j] =
+            (bricks.row(brick, j == 0 ? y.first_brick : y.next_brick, k == 0 ? z.first_brick : z.next_brick) >> 1) *
+                brick_volume +
+            offset;
       }
     }
     static_for<0, P>([&]<int k>() SEICHE_INLINED {
@@ -142,7 +145,7 @@ SEICHE_FN void for_plane(const Bricks& bricks, const i32 (&first)[3], int i, F&&
 /// True if all bricks of the P^3 sites of a stencil are entirely fluid.
 template <int P, Space space>
 SEICHE_FN bool all_full(const Bricks& bricks, const i32 (&first)[3]) {
-  const Along<P, space> x(bricks, 0, first[0]), y(bricks, 1, first[1]), z(bricks, 2, first[2]);
+  const AxisBricks<P, space> x(bricks, 0, first[0]), y(bricks, 1, first[1]), z(bricks, 2, first[2]);
   constexpr int step = space == Space::odd ? 1 : P - 1;  // else the end sites of a row are in its bricks
   i32 all = 1;
   for (int k = 0; k < P; k += step) {

@@ -29,7 +29,7 @@ struct TableSlots {
 template <class Real, class Slots>
 struct CellForce {
   /// Type of offsets in `field` and `flow`: processors gather only with 32-bit offsets.
-  template <bool narrow, class = void>
+  template <bool single, class = void>
   struct OffsetOf {
     using Type = Index;
   };
@@ -65,15 +65,15 @@ struct CellForce {
   };
   SEICHE_FN ImmersedForce at(Index i) const {
     const u32 slot = slots(i), row = slot / brick_volume;
-    const u32 reached = touched[slot / 256] >> (slot / brick_edge % 32) & 1u;
+    const u32 is_touched = touched[slot / 256] >> (slot / brick_edge % 32) & 1u;
     const Offset from = static_cast<Offset>(row) * (3 * brick_volume) + static_cast<Offset>(slot % brick_volume);
     ImmersedForce force = {{body[0], body[1], body[2]}, nullptr, 4 * static_cast<Offset>(slot)};
     if constexpr (vector_lanes) {  // all lanes of a vector do the same, including unneeded stores
       static_for<0, 3>([&]<int axis>() SEICHE_INLINED {
-        force.g[axis] += static_cast<Real>(static_cast<i32>(reached)) * field[from + axis * brick_volume];
+        force.g[axis] += static_cast<Real>(static_cast<i32>(is_touched)) * field[from + axis * brick_volume];
       });
       force.flow = flow;
-    } else if (reached != 0) {
+    } else if (is_touched != 0) {
       static_for<0, 3>([&]<int axis>() SEICHE_INLINED { force.g[axis] += field[from + axis * brick_volume]; });
       force.flow = flow;
     }
@@ -92,7 +92,7 @@ struct InsideRates {
   Index words;                   ///< of a plane
   Real even[kinds], odd[kinds];  ///< outside, then inside
   static constexpr int bytes = Slots::bytes;
-  SEICHE_FN int within(Index i) const {
+  SEICHE_FN int viscosity_kind(Index i) const {
     const u32 slot = slots(i);
     int kind = static_cast<int>(inside[slot / 64] >> (slot % 64) & 1u);
     if constexpr (planes > 1) {
@@ -102,15 +102,15 @@ struct InsideRates {
     }
     return kind;
   }
-  SEICHE_FN static Real chosen(const Real (&rates)[kinds], int kind) {
+  SEICHE_FN static Real rate_of(const Real (&rates)[kinds], int kind) {
     if constexpr (planes > 1) return rates[kind];
     return kind != 0 ? rates[1] : rates[0];
   }
-  SEICHE_FN Real omega_before(Index i) const { return chosen(even, within(i)); }
+  SEICHE_FN Real omega_before(Index i) const { return rate_of(even, viscosity_kind(i)); }
   SEICHE_FN Symmetric<Real> strain(const Symmetric<Real>& p, Index) const { return p; }
   SEICHE_FN Rates<Real> operator()(Index i, const Symmetric<Real>&, Real) const {
-    const int kind = within(i);
-    return {chosen(even, kind), chosen(odd, kind)};
+    const int kind = viscosity_kind(i);
+    return {rate_of(even, kind), rate_of(odd, kind)};
   }
 };
 

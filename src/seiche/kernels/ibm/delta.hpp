@@ -13,13 +13,13 @@ SEICHE_FN i32 round_down(double x) {
   return i - (x < static_cast<double>(i) ? 1 : 0);
 }
 
-/// Each function defines `anchor(x)`, an integer near x, `before`, the number of sites before the anchor, and `middle`.
-/// At t = `middle`, the coordinate is equally far from losing the first and the last site.
+/// Each function defines `anchor(x)`, an integer near x, `sites_before`, the number of sites before the anchor, and
+/// `middle`. At t = `middle`, the coordinate is equally far from losing the first and the last site.
 
 /// Functions with an even support: the anchor is the site below, the last of the first half.
 template <int sites>
 struct EvenSupport {
-  static constexpr int support = sites, before = sites / 2 - 1;
+  static constexpr int support = sites, sites_before = sites / 2 - 1;
   static constexpr double middle = 0.5;
   static SEICHE_FN i32 anchor(double x) { return round_down(x); }
 };
@@ -35,7 +35,7 @@ struct Hat : EvenSupport<2> {
 
 /// Support 3 (Roma, Peskin, Berger 1999).
 struct Roma {
-  static constexpr int support = 3, before = 1;
+  static constexpr int support = 3, sites_before = 1;
   static constexpr double middle = 0.0;
   static SEICHE_FN i32 anchor(double x) { return round_down(x + 0.5); }
   template <class Real>

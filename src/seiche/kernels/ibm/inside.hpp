@@ -14,7 +14,7 @@ struct ClearInside {
   SEICHE_FN void operator()(Index word) const { inside[word] = 0; }
 };
 
-/// Item: a cell. Its sites are processed in windows of 64^3; one is usually enough.
+/// Item: a cell. Its sites are processed in windows of 64^3 sites; one window is usually enough.
 struct MarkInside {
   static constexpr int edge = 64, longest = 1024;
   struct Scratch {
@@ -38,9 +38,9 @@ struct MarkInside {
     team.for_each(vertices, [&](int v) SEICHE_INLINED {
       for (int axis = 0; axis < 3; ++axis) {
         const double at = x[axis * stride + v];
-        const i32 below = round_down(at > -1e9 && at < 1e9 ? at : -1e9);
-        min_atomically(scratch.low + axis, below);
-        min_atomically(scratch.high + axis, -below - 1);
+        const i32 lower_site = round_down(at > -1e9 && at < 1e9 ? at : -1e9);
+        min_atomically(scratch.low + axis, lower_site);
+        min_atomically(scratch.high + axis, -lower_site - 1);
       }
     });
     team.barrier();
@@ -66,21 +66,21 @@ struct MarkInside {
   /// Twice the area spanned in the y-z plane by the edge between two vertices and a point. Its magnitude is bitwise
   /// equal for both triangles of the edge.
   SEICHE_FN double span(const double* x, i32 a, i32 b, double y, double z) const {
-    const i32 from = a < b ? a : b, to = a < b ? b : a;
-    const double ay = x[stride + from], az = x[2 * stride + from];
-    const double twice = (x[stride + to] - ay) * (z - az) - (x[2 * stride + to] - az) * (y - ay);
+    const i32 lower_index = a < b ? a : b, upper_index = a < b ? b : a;
+    const double ay = x[stride + lower_index], az = x[2 * stride + lower_index];
+    const double twice = (x[stride + upper_index] - ay) * (z - az) - (x[2 * stride + upper_index] - az) * (y - ay);
     return a < b ? twice : -twice;
   }
-  static SEICHE_FN double least(double p, double q, double r) {
-    const double less = p < q ? p : q;
-    return less < r ? less : r;
+  static SEICHE_FN double minimum(double p, double q, double r) {
+    const double smaller = p < q ? p : q;
+    return smaller < r ? smaller : r;
   }
   /// Inverts the sites beyond a triangle.
   SEICHE_FN void cross(const double* x, int face, i32 x0, i32 y0, i32 z0, Scratch& scratch) const {
     const i32 a = faces[face], b = faces[count + face], c = faces[2 * count + face];
     const double *ys = x + stride, *zs = x + 2 * stride;
-    i32 y_begin = round_down(least(ys[a], ys[b], ys[c])), y_end = round_down(-least(-ys[a], -ys[b], -ys[c]));
-    i32 z_begin = round_down(least(zs[a], zs[b], zs[c])), z_end = round_down(-least(-zs[a], -zs[b], -zs[c]));
+    i32 y_begin = round_down(minimum(ys[a], ys[b], ys[c])), y_end = round_down(-minimum(-ys[a], -ys[b], -ys[c]));
+    i32 z_begin = round_down(minimum(zs[a], zs[b], zs[c])), z_end = round_down(-minimum(-zs[a], -zs[b], -zs[c]));
     y_begin = y_begin < y0 ? y0 : y_begin;
     z_begin = z_begin < z0 ? z0 : z_begin;
     y_end = y_end < y0 + edge ? y_end : y0 + edge - 1;
@@ -92,10 +92,10 @@ struct MarkInside {
         const bool hit = (ab > 0 && bc > 0 && ca > 0) || (ab < 0 && bc < 0 && ca < 0);
         if (!hit) continue;
         const double at = (bc * x[a] + ca * x[b] + ab * x[c]) / (ab + bc + ca);
-        const i32 behind = -round_down(-at) - x0;
-        if (behind >= edge) continue;
+        const i32 first_inside = -round_down(-at) - x0;
+        if (first_inside >= edge) continue;
         xor_atomically(scratch.line + ((line_z - z0) * edge + (line_y - y0)),
-                       behind <= 0 ? ~u64{0} : ~u64{0} << behind);
+                       first_inside <= 0 ? ~u64{0} : ~u64{0} << first_inside);
       }
     }
   }

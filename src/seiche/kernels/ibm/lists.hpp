@@ -133,37 +133,37 @@ struct SortLists {
     const int parts = (total + part - 1) / part;
     for (int p = 0; p < parts; ++p) {
       const int count = total - p * part < part ? total - p * part : part;
-      u32* from = list + p * part;
-      bring(team, from, count, scratch);
+      u32* source = list + p * part;
+      load(team, source, count, scratch);
       team.for_each(count, [&](int k) SEICHE_INLINED {
         const u32 value = scratch.value[k];
-        int below = 0;
-        for (int j = 0; j < count; ++j) below += scratch.value[j] < value ? 1 : 0;
-        from[below] = value;
+        int rank_in_part = 0;
+        for (int j = 0; j < count; ++j) rank_in_part += scratch.value[j] < value ? 1 : 0;
+        source[rank_in_part] = value;
       });
     }
     for (int round = 0; round < parts; ++round) {
       for (int p = round % 2; p + 1 < parts; p += 2) {
-        const int rest = total - p * part, count = rest < 2 * part ? rest : 2 * part;
-        u32* from = list + p * part;
-        bring(team, from, count, scratch);
+        const int remaining = total - p * part, count = remaining < 2 * part ? remaining : 2 * part;
+        u32* source = list + p * part;
+        load(team, source, count, scratch);
         team.for_each(count, [&](int k) SEICHE_INLINED {
           const u32 value = scratch.value[k];
           int low = k < part ? part : 0, high = k < part ? count : part;
           while (low < high) {  // entries of the other part below this one
             const int middle = (low + high) / 2;
-            const bool less = scratch.value[middle] < value;
-            low = less ? middle + 1 : low;
-            high = less ? high : middle;
+            const bool is_less = scratch.value[middle] < value;
+            low = is_less ? middle + 1 : low;
+            high = is_less ? high : middle;
           }
-          from[k < part ? k + low - part : k - part + low] = value;
+          source[k < part ? k + low - part : k - part + low] = value;
         });
       }
     }
   }
-  SEICHE_FN void bring(const Team& team, const u32* from, int count, Scratch& scratch) const {
+  SEICHE_FN void load(const Team& team, const u32* source, int count, Scratch& scratch) const {
     team.barrier();
-    team.for_each(count, [&](int k) SEICHE_INLINED { scratch.value[k] = from[k]; });
+    team.for_each(count, [&](int k) SEICHE_INLINED { scratch.value[k] = source[k]; });
     team.barrier();
   }
 };

@@ -27,7 +27,8 @@ struct InterpolateResident {
 };
 
 /// Item: a group of vertices of a listed cell. Computes the velocity of vertices whose closest fluid site is owned by
-/// this rank, and zero for the others. No vertex moves. The whole stencil of such a vertex is available on this rank.
+/// this rank, and zero for all other vertices. No vertex moves. The whole stencil of such a vertex is available on this
+/// rank.
 template <class Delta, class Real, Space space>
 struct InterpolateOwned {
   using Group = InterpolateGroup<Delta, Real, space>;
@@ -44,9 +45,9 @@ struct InterpolateOwned {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const i32 groups = (listed.items_per_cell + group - 1) / group, entry = static_cast<i32>(item) / groups;
     if (entry >= *listed.count) return;
-    const i32 from = static_cast<i32>(item) % groups * group, rest = listed.items_per_cell - from;
-    const Index begin = listed.first + static_cast<Index>(listed.cells[entry]) * listed.items_per_cell + from;
-    const int number = rest < group ? rest : group;
+    const i32 first_item = static_cast<i32>(item) % groups * group, remaining = listed.items_per_cell - first_item;
+    const Index begin = listed.first + static_cast<Index>(listed.cells[entry]) * listed.items_per_cell + first_item;
+    const int number = remaining < group ? remaining : group;
     team.for_each(number, [&](int k) SEICHE_INLINED { scratch.owned[k] = owns(begin + k) ? 1 : 0; });
     team.barrier();
     team.for_each(number * P, [&](int k) SEICHE_INLINED {
@@ -86,7 +87,7 @@ struct InterpolateOwned {
     const i32 first[3] = {site.x, site.y, site.z};
     const Real t[3] = {at.x, at.y, at.z};
     int nearest[3];
-    for (int axis = 0; axis < 3; ++axis) nearest[axis] = Delta::before + (t[axis] > Real(0.5) ? 1 : 0);
+    for (int axis = 0; axis < 3; ++axis) nearest[axis] = Delta::sites_before + (t[axis] > Real(0.5) ? 1 : 0);
     i32 closest_site = slot(first, nearest[0], nearest[1], nearest[2]);
     if (closest_site < 0 || !fluid(closest_site)) {  // next to a wall: the closest fluid site
       closest_site = -1;
@@ -95,8 +96,8 @@ struct InterpolateOwned {
         const int i = s % P, j = s / P % P, k = s / (P * P);
         const i32 candidate = slot(first, i, j, k);
         if (candidate < 0 || !fluid(candidate)) continue;
-        const Real x = t[0] - Real(i - Delta::before), y = t[1] - Real(j - Delta::before);
-        const Real z = t[2] - Real(k - Delta::before), squared_distance = x * x + y * y + z * z;
+        const Real x = t[0] - Real(i - Delta::sites_before), y = t[1] - Real(j - Delta::sites_before);
+        const Real z = t[2] - Real(k - Delta::sites_before), squared_distance = x * x + y * y + z * z;
         if (closest_site < 0 || squared_distance < closest) {
           closest_site = candidate;
           closest = squared_distance;
@@ -128,9 +129,10 @@ struct MoveVertices {
   SEICHE_FN void operator()(Index v) const {
     for (int axis = 0; axis < 3; ++axis) {
       const Index at = axis * stride + v;
-      const Real speed = interpolated[at], last = velocity[at], more = slip != nullptr ? slip[at] : Real(0);
+      const Real speed = interpolated[at], previous = velocity[at],
+                 slip_velocity = slip != nullptr ? slip[at] : Real(0);
       velocity[at] = speed;
-      positions[at] = positions[at] + static_cast<double>(weight * speed + previous_weight * last + more);
+      positions[at] = positions[at] + static_cast<double>(weight * speed + previous_weight * previous + slip_velocity);
     }
   }
 };

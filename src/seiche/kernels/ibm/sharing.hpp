@@ -10,8 +10,8 @@ namespace seiche {
 inline constexpr int rank_words = 16;
 
 /// Item: a cell of a type. Finds the ranks with sites in the bricks that overlap its bounding box, widened by three
-/// margins. The widest margin is for the next redistribution. The others test whether the present ranks are sufficient,
-/// now and for some more steps.
+/// margins. The widest margin is for the next redistribution. The other margins are used to test whether the
+/// present ranks are sufficient, now and for some more steps.
 template <class Real>
 struct FindHolders {
   static constexpr int lanes = 64;
@@ -61,7 +61,8 @@ struct FindHolders {
       }
     });
     team.barrier();
-    for (int wide = 0; wide < 3; ++wide) find(team, margins[wide], s, s.holders[wide]);
+    for (int margin_index = 0; margin_index < 3; ++margin_index)
+      find(team, margins[margin_index], s, s.holders[margin_index]);
     team.barrier();
     team.for_each(1, [&](int) SEICHE_INLINED {
       for (int word = 0; word < words; ++word) {
@@ -87,7 +88,7 @@ struct FindHolders {
   SEICHE_FN i32 number(i32 x, i32 y, i32 z) const {
     return sets[(z * (bricks.count(1) + 1) + y) * (bricks.count(0) + 1) + x];
   }
-  SEICHE_FN void find(const Team& team, i32 margin, const Scratch& s, u32 (&found)[rank_words]) const {
+  SEICHE_FN void find(const Team& team, i32 margin, const Scratch& s, u32 (&holder_bits)[rank_words]) const {
     i32 begin[3], extent[3];
     for (int axis = 0; axis < 3; ++axis) {
       const i32 low = s.low[axis] - margin, high = -s.high[axis] + margin, last = bricks.shape[axis] - 1;
@@ -112,7 +113,7 @@ struct FindHolders {
       for (int axis = 0; axis < 3; ++axis) at[axis] -= at[axis] >= bricks.count(axis) ? bricks.count(axis) : 0;
       const i32 set = number(at[0], at[1], at[2]);
       if (set < 0) return;
-      for (int word = 0; word < words; ++word) or_atomically(found + word, ranks[set * words + word]);
+      for (int word = 0; word < words; ++word) or_atomically(holder_bits + word, ranks[set * words + word]);
     });
   }
 };
@@ -140,17 +141,18 @@ struct WriteSlots {
 template <class T>
 struct MoveCells {
   using Scratch = NoScratch;
-  const T* from;
-  T* to;
-  const Index* entries;  ///< [item][3]: first target vertex, first source vertex, number of vertices
-  Index from_stride, stride;
+  const T* source;
+  T* target;
+  const Index* entries;  ///< [item][3]: first source vertex, first target vertex, number of vertices
+  Index source_stride, stride;
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Index* entry = entries + 3 * item;
-    const Index target = entry[0], source = entry[1];
+    const Index source_vertex = entry[0], target_vertex = entry[1];
     const int vertices = static_cast<int>(entry[2]);
     team.for_each(3 * vertices, [&](int k) SEICHE_INLINED {
-      to[k / vertices * stride + source + k % vertices] = from[k / vertices * from_stride + target + k % vertices];
+      target[k / vertices * stride + target_vertex + k % vertices] =
+          source[k / vertices * source_stride + source_vertex + k % vertices];
     });
   }
 };

@@ -47,7 +47,7 @@ struct Spread {
     u64 rows[chunk];
   };
   using Scratch = typename Either<Team::single_thread, LoneScratch, WarpScratch>::Type;
-  struct alignas(16) Deep {
+  struct alignas(16) DepthWeights {
     Real of[half];
   };
 
@@ -87,15 +87,15 @@ struct Spread {
           const Entry& entry = scratch.entries[group * warp_threads + k];
           const Four<Real> f = entry.force;
           const Real weight = entry.share[0].of[x] * entry.share[1].of[y];
-          const Deep deep = reinterpret_cast<const Deep&>(entry.share[2].of[z]);
+          const DepthWeights depth_weights = reinterpret_cast<const DepthWeights&>(entry.share[2].of[z]);
           const Real weighted_force[3] = {weight * f.x, weight * f.y, weight * f.z};
           static_for<0, half * 3>([&]<int c>() {
-            sum[c / 3][c % 3] = multiply_add(deep.of[c / 3], weighted_force[c % 3], sum[c / 3][c % 3]);
+            sum[c / 3][c % 3] = multiply_add(depth_weights.of[c / 3], weighted_force[c % 3], sum[c / 3][c % 3]);
           });
         });
       }
     }
-    rows = united(rows);
+    rows = combined_bits(rows);
     if (lane == 0) scratch.touched[patch] = rows;
     team.barrier();
     rows = scratch.touched[0] | scratch.touched[1] | scratch.touched[2] | scratch.touched[3];
@@ -182,15 +182,15 @@ struct Spread {
     Real w[P];
     Delta::weights(t, w);
     share = {};
-    u32 reached = 0;
+    u32 touched_rows = 0;
     for (int k = 0; k < P; ++k) {
       const i32 inside = bricks.site(axis, first, k) - begin;
       if (inside >= 0 && inside < brick_edge) {
         share.of[inside] = w[k];
-        reached |= 1u << inside;
+        touched_rows |= 1u << inside;
       }
     }
-    return reached;
+    return touched_rows;
   }
 };
 

@@ -21,7 +21,7 @@ struct Radices {
   }
   /// Product of the factors before number s.
   template <bool inverse>
-  static constexpr int before(int s) {
+  static constexpr int product_before(int s) {
     int product = 1;
     for (int j = 0; j < s; ++j) product *= at<inverse>(j);
     return product;
@@ -29,10 +29,10 @@ struct Radices {
 };
 
 /// cos(2 pi q/n), exact at multiples of a quarter turn.
-constexpr double turned_cosine(int q, int n) {
+constexpr double exact_cosine(int q, int n) {
   q = (q % n + n) % n;
-  if (2 * q > n) q = n - q;                                // cos(-x) = cos x
-  if (4 * q > n) return -turned_cosine(n - 2 * q, 2 * n);  // cos(pi - x) = -cos x
+  if (2 * q > n) q = n - q;                               // cos(-x) = cos x
+  if (4 * q > n) return -exact_cosine(n - 2 * q, 2 * n);  // cos(pi - x) = -cos x
   if (4 * q == n) return 0.0;
   const double x = 6.28318530717958647693 * q / n;
   double term = 1.0, sum = 1.0;
@@ -43,8 +43,8 @@ constexpr double turned_cosine(int q, int n) {
   return sum;
 }
 /// sin(2 pi q/n) = cos(2 pi (q/n - 1/4)).
-constexpr double turned_sine(int q, int n) {
-  return turned_cosine(4 * q - n, 4 * n);
+constexpr double exact_sine(int q, int n) {
+  return exact_cosine(4 * q - n, 4 * n);
 }
 
 template <class Real>
@@ -63,13 +63,13 @@ struct ScalarOf {
 };
 /// A number times c + i s.
 template <class Scalar, class Real>
-SEICHE_FN Complex<Real> turned_by(Scalar c, Scalar s, Complex<Real> z) {
+SEICHE_FN Complex<Real> times_root(Scalar c, Scalar s, Complex<Real> z) {
   return {fused(c, z.re, -(s * z.im)), fused(c, z.im, s * z.re)};
 }
 
 /// A number times exp(-+ 2 pi i q/n): minus forward, plus backward.
 template <int q, int n, bool inverse, class Real>
-SEICHE_FN Complex<Real> turned(Complex<Real> z) {
+SEICHE_FN Complex<Real> rotated(Complex<Real> z) {
   if constexpr (q % n == 0) {
     return z;
   } else if constexpr (4 * q % n == 0 && (4 * q / n) % 4 == 2) {
@@ -83,9 +83,9 @@ SEICHE_FN Complex<Real> turned(Complex<Real> z) {
     }
   } else {
     using Scalar = typename ScalarOf<Real>::Type;
-    constexpr Scalar c = static_cast<Scalar>(turned_cosine(q, n));
-    constexpr Scalar s = static_cast<Scalar>(inverse ? turned_sine(q, n) : -turned_sine(q, n));
-    return turned_by(c, s, z);
+    constexpr Scalar c = static_cast<Scalar>(exact_cosine(q, n));
+    constexpr Scalar s = static_cast<Scalar>(inverse ? exact_sine(q, n) : -exact_sine(q, n));
+    return times_root(c, s, z);
   }
 }
 
@@ -110,7 +110,7 @@ SEICHE_FN void butterfly(Complex<Real>* x) {
     x[1] = first - x[1];
   } else if constexpr (r == 4) {
     const Complex<Real> p = x[0] + x[2], m = x[0] - x[2], q = x[1] + x[3];
-    const Complex<Real> d = turned<1, 4, inverse>(x[1] - x[3]);
+    const Complex<Real> d = rotated<1, 4, inverse>(x[1] - x[3]);
     x[0] = p + q;
     x[1] = m + d;
     x[2] = p - q;
@@ -123,7 +123,7 @@ SEICHE_FN void butterfly(Complex<Real>* x) {
       Complex<Real> column[a];
       static_for<0, a>([&]<int t1>() SEICHE_INLINED { column[t1] = x[b * t1 + t2]; });
       butterfly<a, inverse>(column);
-      static_for<0, a>([&]<int k1>() SEICHE_INLINED { y[k1][t2] = turned<t2 * k1, r, inverse>(column[k1]); });
+      static_for<0, a>([&]<int k1>() SEICHE_INLINED { y[k1][t2] = rotated<t2 * k1, r, inverse>(column[k1]); });
     });
     static_for<0, a>([&]<int k1>() SEICHE_INLINED {
       butterfly<b, inverse>(y[k1]);
@@ -136,15 +136,15 @@ SEICHE_FN void butterfly(Complex<Real>* x) {
     const Complex<Real> first = x[0];
     static_for<0, pairs>([&]<int j>() SEICHE_INLINED {
       sum[j] = x[j + 1] + x[r - 1 - j];
-      difference[j] = turned<1, 4, inverse>(x[j + 1] - x[r - 1 - j]);
+      difference[j] = rotated<1, 4, inverse>(x[j + 1] - x[r - 1 - j]);
       x[0] = x[0] + sum[j];
     });
     static_for<0, pairs>([&]<int k>() SEICHE_INLINED {
       Complex<Real> even = first, odd = {};
       static_for<0, pairs>([&]<int j>() SEICHE_INLINED {
         using Scalar = typename ScalarOf<Real>::Type;
-        constexpr Scalar c = static_cast<Scalar>(turned_cosine((j + 1) * (k + 1), r));
-        constexpr Scalar s = static_cast<Scalar>(turned_sine((j + 1) * (k + 1), r));
+        constexpr Scalar c = static_cast<Scalar>(exact_cosine((j + 1) * (k + 1), r));
+        constexpr Scalar s = static_cast<Scalar>(exact_sine((j + 1) * (k + 1), r));
         even = {fused(c, sum[j].re, even.re), fused(c, sum[j].im, even.im)};
         odd = {fused(s, difference[j].re, odd.re), fused(s, difference[j].im, odd.im)};
       });

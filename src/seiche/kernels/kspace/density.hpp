@@ -30,23 +30,23 @@ struct Density {
     const Real step = dt;
     team.for_each(rows.length, [&](int c) SEICHE_INLINED {
       const Index i = base + c;
-      const Real rest = medium.density(i);
-      Real density[D], before = 0, after = 0, divergence = 0;
+      const Real ambient = medium.density(i);
+      Real density[D], total_before = 0, total_after = 0, divergence = 0;
       static_for<0, D>([&]<int j>() SEICHE_INLINED {
         density[j] = densities[j * points + c];
-        before += density[j];
+        total_before += density[j];
       });
-      const Real mass = step * (nonlinear ? rest + Real(2) * before : rest);
+      const Real mass = step * (nonlinear ? ambient + Real(2) * total_before : ambient);
       static_for<0, D>([&]<int j>() SEICHE_INLINED {
         constexpr int axis = axis_of<D, j>;
         const Real m = axis == 0 ? first : axis == 1 ? middle : last[c];
         const Real slope = slopes[j * padded_points + c];
         density[j] = m * (m * density[j] - mass * slope);
         densities[j * points + c] = density[j];
-        after += density[j];
+        total_after += density[j];
         divergence += slope;
       });
-      finish(medium, i, padded + c, after, rest * divergence);
+      finish(medium, i, padded + c, total_after, ambient * divergence);
     });
   }
 };

@@ -12,9 +12,10 @@ namespace seiche::kspace {
 struct Range {
   i32 first, count, all;
   SEICHE_FN Index of(Index item) const {
-    const u32 each = static_cast<u32>(count), field = static_cast<u32>(item) / each;
-    const u32 place = static_cast<u32>(first) + (static_cast<u32>(item) - field * each);
-    return static_cast<Index>(field) * all + (place < static_cast<u32>(all) ? place : place - static_cast<u32>(all));
+    const u32 per_field = static_cast<u32>(count), field = static_cast<u32>(item) / per_field;
+    const u32 position = static_cast<u32>(first) + (static_cast<u32>(item) - field * per_field);
+    return static_cast<Index>(field) * all +
+           (position < static_cast<u32>(all) ? position : position - static_cast<u32>(all));
   }
 };
 
@@ -30,8 +31,8 @@ struct FixedTransform {
   static constexpr int pitch = along ? n + n / 8 + 1 : lanes;
   static constexpr SEICHE_FN int at(int k, int lane) { return along ? lane * pitch + k + k / 8 : k * pitch + lane; }
 
-  /// Place of number first + t stride, for t < r. Where possible, this is the place of `first` plus a compile-time
-  /// distance.
+  /// Position of number first + t stride, for t < r. Where possible, this is the position of `first` plus a
+  /// compile-time distance.
   template <int stride, int r>
   static constexpr SEICHE_FN int at(int first, int lane, int t) {
     if constexpr (!along) return at(first, lane) + t * (stride * lanes);
@@ -57,8 +58,8 @@ struct FixedTransform {
   Scratch& scratch;
   int thread;
 
-  /// The same transform with places and roots recomputed. Reusing them from one transform to the next would exhaust the
-  /// registers.
+  /// The same transform with positions and roots recomputed. Reusing them from one transform to the next would exhaust
+  /// the registers.
   SEICHE_FN FixedTransform afresh() const { return {roots, scratch, anew(thread)}; }
 
   /// f(k) for every 128th k < size, distributed over the threads. Not needed on a CPU, which prefetches in
@@ -114,26 +115,26 @@ struct FixedTransform {
   /// same order.
   template <bool inverse, int s = 0, class H, class F>
   SEICHE_FN void run(const Team& team, H& registers, F&& then) const {
-    constexpr int r = Factors::template at<inverse>(s), d = Factors::template before<inverse>(s);
+    constexpr int r = Factors::template at<inverse>(s), d = Factors::template product_before<inverse>(s);
     each_butterfly<r>([&](int l, int, int) SEICHE_INLINED { butterfly<r, inverse>(registers.x[l]); });
     if constexpr (s + 1 == stages) {
       then(registers);
     } else {
       team.barrier();
       each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
-        const int to = (i / d) * (d * r) + i % d;
-        static_for<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<d, r>(to, lane, t)] = registers.x[l][t]; });
+        const int target = (i / d) * (d * r) + i % d;
+        static_for<0, r>([&]<int t>() SEICHE_INLINED { scratch.z[at<d, r>(target, lane, t)] = registers.x[l][t]; });
       });
       team.barrier();
-      constexpr int next = Factors::template at<inverse>(s + 1), done = d * r, turn = n / (done * next);
-      Registers<next> taken;
+      constexpr int next = Factors::template at<inverse>(s + 1), completed = d * r, turn = n / (completed * next);
+      Registers<next> received;
       each_butterfly<next>([&](int l, int i, int lane) SEICHE_INLINED {
         // Powers of two roots, the first and the fourth. Loading each root would take as long as loading the numbers.
         // The error of a power is proportional to its exponent.
         Complex<Real> power[next];
         static_for<1, next>([&]<int t>() SEICHE_INLINED {
           if constexpr (t == 1 || t == 4) {
-            power[t] = unchanging(roots + i % done * (t * turn));
+            power[t] = unchanging(roots + i % completed * (t * turn));
             if constexpr (inverse) power[t].im = -power[t].im;
           } else if constexpr (t < 4 || t % 4 == 0) {
             power[t] = power[t < 4 ? 1 : 4] * power[t < 4 ? t - 1 : t - 4];
@@ -143,10 +144,10 @@ struct FixedTransform {
         });
         static_for<0, next>([&]<int t>() SEICHE_INLINED {
           const Complex<Real> z = scratch.z[at<n / next, next>(i, lane, t)];
-          taken.x[l][t] = t == 0 ? z : power[t] * z;
+          received.x[l][t] = t == 0 ? z : power[t] * z;
         });
       });
-      run<inverse, s + 1>(team, taken, then);
+      run<inverse, s + 1>(team, received, then);
     }
   }
 };

@@ -40,24 +40,24 @@ struct LineTransform {
 
   /// One stage: butterflies of `r` numbers that are n/r apart, times roots (conjugate for the inverse transform).
   template <int r, bool inverse>
-  SEICHE_FN void stage(const Team& team, int done) {
-    const int n = plan.length, apart = n / r, turn = n / (done * r);
+  SEICHE_FN void stage(const Team& team, int completed) {
+    const int n = plan.length, spacing = n / r, turn = n / (completed * r);
     const Complex<Real>* const roots = plan.roots;
     const Real *const re = scratch.re[current], *const im = scratch.im[current];
     Real *const re_out = scratch.re[1 - current], *const im_out = scratch.im[1 - current];
-    each_lane<lanes>(team, apart, [&](int i, int lane) SEICHE_INLINED {
-      const int k = i % done, to = (i / done) * done * r + k;
+    each_lane<lanes>(team, spacing, [&](int i, int lane) SEICHE_INLINED {
+      const int k = i % completed, target = (i / completed) * completed * r + k;
       Complex<Real> x[r];
       static_for<0, r>([&]<int t>() SEICHE_INLINED {
-        const int from = (i + t * apart) * lanes + lane;
+        const int source = (i + t * spacing) * lanes + lane;
         Complex<Real> root = roots[t * k * turn];
         if constexpr (inverse) root.im = -root.im;
-        x[t] = t == 0 ? Complex<Real>{re[from], im[from]} : root * Complex<Real>{re[from], im[from]};
+        x[t] = t == 0 ? Complex<Real>{re[source], im[source]} : root * Complex<Real>{re[source], im[source]};
       });
       butterfly<r, inverse>(x);
       static_for<0, r>([&]<int t>() SEICHE_INLINED {
-        re_out[(to + t * done) * lanes + lane] = x[t].re;
-        im_out[(to + t * done) * lanes + lane] = x[t].im;
+        re_out[(target + t * completed) * lanes + lane] = x[t].re;
+        im_out[(target + t * completed) * lanes + lane] = x[t].im;
       });
     });
     team.barrier();
@@ -66,23 +66,24 @@ struct LineTransform {
 
   /// A stage of any other factor; each number of the result is computed separately.
   template <bool inverse>
-  SEICHE_FN void any_stage(const Team& team, int r, int done) {
-    const int n = plan.length, apart = n / r, turn = n / (done * r);
+  SEICHE_FN void any_stage(const Team& team, int r, int completed) {
+    const int n = plan.length, spacing = n / r, turn = n / (completed * r);
     const Complex<Real>* const roots = plan.roots;
     const Real *const re = scratch.re[current], *const im = scratch.im[current];
     Real *const re_out = scratch.re[1 - current], *const im_out = scratch.im[1 - current];
     each_lane<lanes>(team, n, [&](int index, int lane) SEICHE_INLINED {
-      const int i = index % apart, s = index / apart, k = i % done, to = (i / done) * done * r + k + s * done;
+      const int i = index % spacing, s = index / spacing, k = i % completed,
+                target = (i / completed) * completed * r + k + s * completed;
       Complex<Real> sum{0, 0};
       for (int t = 0; t < r; ++t) {
-        const int from = (i + t * apart) * lanes + lane;
-        Complex<Real> root = roots[(static_cast<Index>(t) * (k * turn + s * apart)) % n];
+        const int source = (i + t * spacing) * lanes + lane;
+        Complex<Real> root = roots[(static_cast<Index>(t) * (k * turn + s * spacing)) % n];
         if constexpr (inverse) root.im = -root.im;
-        const Complex<Real> term = root * Complex<Real>{re[from], im[from]};
+        const Complex<Real> term = root * Complex<Real>{re[source], im[source]};
         sum = {sum.re + term.re, sum.im + term.im};
       }
-      re_out[to * lanes + lane] = sum.re;
-      im_out[to * lanes + lane] = sum.im;
+      re_out[target * lanes + lane] = sum.re;
+      im_out[target * lanes + lane] = sum.im;
     });
     team.barrier();
     current = 1 - current;
@@ -90,21 +91,21 @@ struct LineTransform {
 
   template <bool inverse>
   SEICHE_FN void transform(const Team& team) {
-    int done = 1;
+    int completed = 1;
     for (int s = 0; s < plan.stages; ++s) {
       const int r = plan.radix[s];
       if (r == 4) {
-        stage<4, inverse>(team, done);
+        stage<4, inverse>(team, completed);
       } else if (r == 2) {
-        stage<2, inverse>(team, done);
+        stage<2, inverse>(team, completed);
       } else if (r == 3) {
-        stage<3, inverse>(team, done);
+        stage<3, inverse>(team, completed);
       } else if (r == 5) {
-        stage<5, inverse>(team, done);
+        stage<5, inverse>(team, completed);
       } else {
-        any_stage<inverse>(team, r, done);
+        any_stage<inverse>(team, r, completed);
       }
-      done *= r;
+      completed *= r;
     }
   }
 

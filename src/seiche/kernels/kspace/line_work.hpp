@@ -18,29 +18,30 @@ struct Lines {
 /// A batch: beginning of line `l`, distance between its numbers, and number of lines.
 template <bool last_axis>
 struct Batch {
-  Index begin, step, between;
+  Index begin, step, line_distance;
   int count;
 
   template <class Real>
   SEICHE_FN static Batch of(const Lines<Real>& lines, Index item, int size) {
     const Index length = lines.plan.length;
     if constexpr (last_axis) {
-      const Index first = item * size, rest = lines.outer - first;
-      return {first * length, 1, length, static_cast<int>(rest < size ? rest : size)};
+      const Index first = item * size, remaining = lines.outer - first;
+      return {first * length, 1, length, static_cast<int>(remaining < size ? remaining : size)};
     } else {
-      const Index block = item / lines.batches, first = item % lines.batches * size, rest = lines.inner - first;
-      return {block * length * lines.inner + first, lines.inner, 1, static_cast<int>(rest < size ? rest : size)};
+      const Index block = item / lines.batches, first = item % lines.batches * size, remaining = lines.inner - first;
+      return {block * length * lines.inner + first, lines.inner, 1,
+              static_cast<int>(remaining < size ? remaining : size)};
     }
   }
-  SEICHE_FN Index at(int k, int line) const { return begin + k * step + line * between; }
+  SEICHE_FN Index at(int k, int line) const { return begin + k * step + line * line_distance; }
 };
 
-/// f(k, lane, place) for the numbers k of every line of a batch. `lane` and `part` (0 real, 1 imaginary) are the
-/// position in the scratch, `place` that in the field. Neighbouring threads access neighbouring memory.
+/// f(k, lane, position) for the numbers k of every line of a batch. `lane` and `part` (0 real, 1 imaginary) locate the
+/// number in the scratch, `position` in the field. Neighbouring threads access neighbouring memory.
 template <int lanes, bool last_axis, class T, class F>
 SEICHE_FN void each_point(const T& team, const Batch<last_axis>& batch, int length, F&& f) {
   static_for<0, 2>([&]<int part>() SEICHE_INLINED {
-    const int whole = batch.count - part * lanes, width = whole < lanes ? whole : lanes;
+    const int remaining = batch.count - part * lanes, width = remaining < lanes ? remaining : lanes;
     if constexpr (last_axis && ManyThreads<T>) {
       for (int line = 0; line < width; ++line) {
         for (int k = team.thread; k < length; k += team.threads) {
@@ -54,13 +55,13 @@ SEICHE_FN void each_point(const T& team, const Batch<last_axis>& batch, int leng
       }
     } else if constexpr (last_axis) {
       for (int line = 0; line < width; ++line) {
-        const Index from = batch.at(0, line + part * lanes);
-        team.for_each(length, [&](int k) SEICHE_INLINED { f.template operator()<part>(k, line, from + k); });
+        const Index start = batch.at(0, line + part * lanes);
+        team.for_each(length, [&](int k) SEICHE_INLINED { f.template operator()<part>(k, line, start + k); });
       }
     } else {
       for (int k = 0; k < length; ++k) {
-        const Index from = batch.at(k, part * lanes);
-        team.for_each(width, [&](int lane) SEICHE_INLINED { f.template operator()<part>(k, lane, from + lane); });
+        const Index start = batch.at(k, part * lanes);
+        team.for_each(width, [&](int lane) SEICHE_INLINED { f.template operator()<part>(k, lane, start + lane); });
       }
     }
   });
@@ -100,14 +101,14 @@ struct AnyLines {
   /// Loads lines of a field into the scratch.
   SEICHE_FN void load(const Real* field) const {
     Real* const halves[2] = {part_of(0), part_of(1)};
-    clear_rest();
-    each_point<lanes, last_axis>(team, batch, length, [&]<int part>(int k, int lane, Index place) SEICHE_INLINED {
-      halves[part][k * lanes + lane] = field[place];
+    clear_unused();
+    each_point<lanes, last_axis>(team, batch, length, [&]<int part>(int k, int lane, Index position) SEICHE_INLINED {
+      halves[part][k * lanes + lane] = field[position];
     });
   }
-  /// Sets places without a line to zero. Round-off of a large previous field there could exceed the values of the next
-  /// field.
-  SEICHE_FN void clear_rest() const {
+  /// Sets the lanes without a line to zero. Round-off of a large previous field there could exceed the values of the
+  /// next field.
+  SEICHE_FN void clear_unused() const {
     if (batch.count == 2 * lanes) return;
     Real *const re = part_of(0), *const im = part_of(1);
     const int lines = batch.count;
@@ -117,16 +118,16 @@ struct AnyLines {
     });
     team.barrier();
   }
-  /// value <- f(k, value, place) for every number, then store(value, place).
+  /// value <- f(k, value, position) for every number, then store(value, position).
   template <class F, class Store = Nothing>
   SEICHE_FN void update(F&& f, Store&& store = {}) const {
     Real* const halves[2] = {part_of(0), part_of(1)};
-    each_point<lanes, last_axis>(team, batch, length, [&]<int part>(int k, int lane, Index place) SEICHE_INLINED {
+    each_point<lanes, last_axis>(team, batch, length, [&]<int part>(int k, int lane, Index position) SEICHE_INLINED {
       Real& value = halves[part][k * lanes + lane];
-      value = f(k, value, place);
-      store(value, place);
+      value = f(k, value, position);
+      store(value, position);
     });
-    clear_rest();
+    clear_unused();
   }
 };
 
@@ -169,27 +170,27 @@ struct FixedLines {
   }
   SEICHE_FN void load(const Real* field) {
     transform.each_number(registers, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
-      z.re = only(lane, field[place(k, lane)]);
-      z.im = only(lane + lanes, field[place(k, lane + lanes)]);
+      z.re = value_or_zero(lane, field[position(k, lane)]);
+      z.im = value_or_zero(lane + lanes, field[position(k, lane + lanes)]);
     });
   }
-  /// value <- f(k, value, place) for every number; places without a line are zero. Then store(value, place) for all of
-  /// them, so that no load of `f` waits for a store.
+  /// value <- f(k, value, position) for every number; lanes without a line are zero. Then store(value, position) for
+  /// all numbers, so that no load of `f` waits for a store.
   template <class F, class Store = Nothing>
   SEICHE_FN void update(F&& f, Store&& store = {}) {
     const Transform transform = this->transform.afresh();
     transform.each_number(registers, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
-      z.re = only(lane, f(k, z.re, place(k, lane)));
-      z.im = only(lane + lanes, f(k, z.im, place(k, lane + lanes)));
+      z.re = value_or_zero(lane, f(k, z.re, position(k, lane)));
+      z.im = value_or_zero(lane + lanes, f(k, z.im, position(k, lane + lanes)));
     });
     transform.each_number(registers, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
       if (lane < batch.count) store(z.re, batch.at(k, lane));
       if (lane + lanes < batch.count) store(z.im, batch.at(k, lane + lanes));
     });
   }
-  /// Place of a number. A lane without a line has the place of the last line.
-  SEICHE_FN Index place(int k, int line) const { return batch.at(k, line < batch.count ? line : batch.count - 1); }
-  SEICHE_FN Real only(int line, Real value) const { return line < batch.count ? value : Real(0); }
+  /// Position of a number. A lane without a line has the position of the last line.
+  SEICHE_FN Index position(int k, int line) const { return batch.at(k, line < batch.count ? line : batch.count - 1); }
+  SEICHE_FN Real value_or_zero(int line, Real value) const { return line < batch.count ? value : Real(0); }
 };
 
 }  // namespace seiche::kspace

@@ -26,7 +26,7 @@ struct LineFilter {
     work.apply(factor);
     Real* const target = out;
     work.update([](int, Real value, Index) SEICHE_INLINED { return value; },
-                [&](Real value, Index place) SEICHE_INLINED { target[place] = value; });
+                [&](Real value, Index position) SEICHE_INLINED { target[position] = value; });
   }
 };
 
@@ -38,7 +38,7 @@ struct LineCorrection {
   using Real = typename Density::Real;
   const Real* p;
   Real* sum;
-  const Complex<Real>*forward, *back;
+  const Complex<Real>*forward, *backward;
   Density density;
   Medium medium;
   Lines<Real> lines;
@@ -54,25 +54,25 @@ struct LineCorrection {
     work.apply(forward);
     const int last = lines.plan.length - 1;
     const Index step = work.batch.step;
-    work.update([&](int k, Real value, Index place) SEICHE_INLINED {
-      return value * inverse_of(density.between(place, k < last ? step : 0, component));
+    work.update([&](int k, Real value, Index position) SEICHE_INLINED {
+      return value * inverse_of(density.between(position, k < last ? step : 0, component));
     });
-    work.apply(back);
+    work.apply(backward);
     Real* const sums = sum;
     const Real* const pressure = p;
     const Real weight = scale;
     const bool begins = first != 0, ends = scale != Real(0);
     if (!begins) {
-      work.update([&](int, Real value, Index place) SEICHE_INLINED { return sums[place] + value; });
+      work.update([&](int, Real value, Index position) SEICHE_INLINED { return sums[position] + value; });
     }
     if (ends) {
-      work.update([&](int, Real total, Index place) SEICHE_INLINED {
-        const Real c = medium.sound_speed(place);
-        return unchanging(pressure + place) + weight * c * c * medium.density(place) * total;
+      work.update([&](int, Real total, Index position) SEICHE_INLINED {
+        const Real c = medium.sound_speed(position);
+        return unchanging(pressure + position) + weight * c * c * medium.density(position) * total;
       });
     }
     work.update([](int, Real value, Index) SEICHE_INLINED { return value; },
-                [&](Real value, Index place) SEICHE_INLINED { sums[place] = value; });
+                [&](Real value, Index position) SEICHE_INLINED { sums[position] = value; });
   }
 };
 
@@ -86,7 +86,7 @@ struct LineStep {
   Real *u, *rho;      // of this axis
   const Real* total;  // density excess of all axes before the step, for nonlinear acoustics
   Real* rate;         // sum over axes of rho0 times the derivatives; null if not needed
-  const Complex<Real>*forward, *back;
+  const Complex<Real>*forward, *backward;
   const Real *pml, *pml_staggered;  // of this axis
   Density density;
   Medium medium;
@@ -112,35 +112,36 @@ struct LineStep {
       const Index step = work.batch.step;
       const Real* const layer = pml_staggered;
       work.update(
-          [&](int k, Real slope, Index place) SEICHE_INLINED {
+          [&](int k, Real slope, Index position) SEICHE_INLINED {
             const Real s = unchanging(layer + k);
-            const Real rest = density.between(place, k < last ? step : 0, component);
-            return s * (s * velocities[place] - step_time * inverse_of(rest) * slope);
+            const Real ambient = density.between(position, k < last ? step : 0, component);
+            return s * (s * velocities[position] - step_time * inverse_of(ambient) * slope);
           },
-          [&](Real value, Index place) SEICHE_INLINED { velocities[place] = value; });
+          [&](Real value, Index position) SEICHE_INLINED { velocities[position] = value; });
     } else {
       work.load(velocities);
     }
     if constexpr (mass) {
       work.ask(rho);
-      work.apply(back);
+      work.apply(backward);
       Real *const densities = rho, *const rates = rate;
-      const Real *const before = total, *const layer = pml;
+      const Real *const total_before = total, *const layer = pml;
       const bool begins = first != 0;
       if (rates != nullptr) {
         work.update([](int, Real slope, Index) SEICHE_INLINED { return slope; },
-                    [&](Real slope, Index place) SEICHE_INLINED {
-                      const Real rest = medium.density(place);
-                      rates[place] = begins ? rest * slope : rates[place] + rest * slope;
+                    [&](Real slope, Index position) SEICHE_INLINED {
+                      const Real ambient = medium.density(position);
+                      rates[position] = begins ? ambient * slope : rates[position] + ambient * slope;
                     });
       }
       work.update(
-          [&](int k, Real slope, Index place) SEICHE_INLINED {
-            const Real m = unchanging(layer + k), rest = medium.density(place);
-            const Real moved = step_time * (nonlinear ? rest + Real(2) * unchanging(before + place) : rest);
-            return m * (m * densities[place] - moved * slope);
+          [&](int k, Real slope, Index position) SEICHE_INLINED {
+            const Real m = unchanging(layer + k), ambient = medium.density(position);
+            const Real factor =
+                step_time * (nonlinear ? ambient + Real(2) * unchanging(total_before + position) : ambient);
+            return m * (m * densities[position] - factor * slope);
           },
-          [&](Real value, Index place) SEICHE_INLINED { densities[place] = value; });
+          [&](Real value, Index position) SEICHE_INLINED { densities[position] = value; });
     }
   }
 };

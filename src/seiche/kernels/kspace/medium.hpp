@@ -38,7 +38,7 @@ SEICHE_FN Real compression(const Medium& medium, Index i, Real rho) {
 }
 
 /// Computes the pressure from the new density rho and from rate = rho0 div u (theory/ultrasound, eqs. 10 to 12), with
-/// Stokes absorption or without. `padded` is the place of point i in the work arrays.
+/// Stokes absorption or without. `padded` is the position of point i in the work arrays.
 template <class Real, bool nonlinear, bool absorbing>
 struct StateEquation {
   Real* p;
@@ -60,7 +60,7 @@ using Lossless = StateEquation<Real, nonlinear, false>;
 template <class Real, bool nonlinear>
 using Stokes = StateEquation<Real, nonlinear, true>;
 
-/// Stores the inputs of the fractional Laplacians. p has the compression until these are computed.
+/// Stores the inputs of the fractional Laplacians. p has the compression until the Laplacians are computed.
 template <class Real, bool nonlinear>
 struct PowerLawInputs {
   Real *p, *rate_out, *rho_out;

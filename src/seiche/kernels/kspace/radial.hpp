@@ -49,11 +49,12 @@ struct AxisymmetricDivergence {
     const Real* const correction = kappa + base;
     const Complex<Real> axial = derivative[rows.template entry<1>(row)];
     const Complex<Real>* const radial = derivative + rows.template entry<2>(row);
-    const Complex<Real>* const back = shift;
+    const Complex<Real>* const shift_factors = shift;
     Complex<Real>* const spectra = work + base;
     team.for_each(rows.half, [&](int c) SEICHE_INLINED {
       const Real k = correction[c];
-      const Complex<Real> slope = radial[c] * spectra[stride + c], quotient = back[c] * spectra[2 * stride + c];
+      const Complex<Real> slope = radial[c] * spectra[stride + c],
+                          quotient = shift_factors[c] * spectra[2 * stride + c];
       spectra[c] = axial * (k * spectra[c]);
       spectra[stride + c] = k * Complex<Real>{slope.re + quotient.re, slope.im + quotient.im};
     });

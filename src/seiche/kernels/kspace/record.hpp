@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Recording of a field by sensors (theory/ultrasound, section 6): rows of a time series, and extremes and sums in
+/// Recording of a field by sensors (theory/ultrasound, section 6): rows of a time series, and extrema and sums over
 /// time.
 #pragma once
 #include "source.hpp"
@@ -23,7 +23,7 @@ struct AtPoints {
 };
 /// Weighted sums of `count` points each.
 template <class Real>
-struct Between {
+struct WeightedPoints {
   const Real* field;
   const u32* points;
   const Real* weights;
@@ -47,22 +47,22 @@ struct Sample {
   SEICHE_FN void operator()(Index s) const { series[(clock[0] - first) % ring * sensors + s] = sensor.value(s); }
 };
 
-struct Greatest {
+struct Maximum {
   template <class Real>
-  SEICHE_FN Real operator()(Real before, Real value) const {
-    return value > before ? value : before;
+  SEICHE_FN Real operator()(Real previous, Real value) const {
+    return value > previous ? value : previous;
   }
 };
-struct Least {
+struct Minimum {
   template <class Real>
-  SEICHE_FN Real operator()(Real before, Real value) const {
-    return value < before ? value : before;
+  SEICHE_FN Real operator()(Real previous, Real value) const {
+    return value < previous ? value : previous;
   }
 };
 struct SumOfSquares {
   template <class Real>
-  SEICHE_FN Real operator()(Real before, Real value) const {
-    return before + value * value;
+  SEICHE_FN Real operator()(Real previous, Real value) const {
+    return previous + value * value;
   }
 };
 

@@ -20,16 +20,16 @@ struct Relaxing {
   template <class Medium>
   SEICHE_FN void operator()(const Medium& medium, Index i, Index, Real rho, Real) const {
     const Real* const tissue = table + 2 * processes * labels[i];
-    Real relaxed = 0;
+    Real relaxed_density = 0;
     static_for<0, processes>([&]<int l>() SEICHE_INLINED {
       const Real h = tissue[2 * l + 1];
       Real& state = memory[l * points + i];
       const Real middle = (state + h * rho) / (Real(1) + h);
       state = (Real(1) - h) * middle + h * rho;
-      relaxed += tissue[2 * l] * middle;
+      relaxed_density += tissue[2 * l] * middle;
     });
     const Real c = medium.sound_speed(i);
-    p[i] = c * c * (compression<nonlinear>(medium, i, rho) - relaxed);
+    p[i] = c * c * (compression<nonlinear>(medium, i, rho) - relaxed_density);
   }
 };
 

@@ -11,7 +11,7 @@ namespace seiche::kspace {
 
 /// A compile-time condition.
 template <bool value_>
-struct Known {
+struct ConstantBool {
   static constexpr bool value = value_;
 };
 
@@ -33,9 +33,9 @@ struct RowBatch {
   SEICHE_FN static RowBatch of(const Team& team, const Complex<Real>* roots, typename Transform::Scratch& scratch,
                                Index item, Index rows) {
     const Index batches = (rows + 2 * lanes - 1) / (2 * lanes), field = item / batches;
-    const Index first = item % batches * (2 * lanes), rest = rows - first;
+    const Index first = item % batches * (2 * lanes), remaining = rows - first;
     return {team, Transform{roots, scratch, thread_of(team)}, field * rows + first, static_cast<int>(field),
-            static_cast<int>(rest < 2 * lanes ? rest : 2 * lanes)};
+            static_cast<int>(remaining < 2 * lanes ? remaining : 2 * lanes)};
   }
   /// Prefetches these rows, `each` numbers a row.
   template <class T>
@@ -45,43 +45,43 @@ struct RowBatch {
     transform.each_line_of_memory(size, [&](int k) SEICHE_INLINED { prefetch_line_ahead(first + k); });
   }
   SEICHE_FN RowBatch afresh() const { return {team, transform.afresh(), begin, component, count}; }
-  SEICHE_FN bool has(int lane, int part) const { return lane + part * lanes < count; }
+  SEICHE_FN bool has_row(int lane, int part) const { return lane + part * lanes < count; }
   /// Row of a lane. A lane without a row has the last one, so loads need no branch.
   SEICHE_FN Index row(int lane, int part) const {
     const int number = lane + part * lanes;
     return begin + (number < count ? number : count - 1);
   }
 
-  /// value <- f(value, m, place) for every number of a row in this thread, where place = at_row(row). f loads but does
-  /// not store, so that no load waits for a store. Lanes without a row are zero: round-off of a large previous field
-  /// there could exceed the values of the next field.
+  /// value <- f(value, m, place) for every number of a row in this thread, where position = at_row(row). f loads but
+  /// does not store, so that no load waits for a store. Lanes without a row are zero: round-off of a large previous
+  /// field there could exceed the values of the next field.
   template <class AtRow, class F>
   SEICHE_FN void update(Registers& registers, AtRow&& at_row, F&& f) const {
     each_value(registers, at_row,
-               [&]<int part>(Real& value, int, int, int m, const auto& place, bool present) SEICHE_INLINED {
-                 const Real found = f(value, m, place);
-                 value = present ? found : Real(0);
+               [&]<int part>(Real& value, int, int, int m, const auto& position, bool present) SEICHE_INLINED {
+                 const Real result = f(value, m, position);
+                 value = present ? result : Real(0);
                });
   }
   /// Stores rows to a field whose rows are n apart.
   SEICHE_FN void store(Registers& registers, Real* field) const {
     each_value(
         registers, [&](Index row) SEICHE_INLINED { return field + row * n; },
-        [&]<int part>(Real& value, int, int, int m, Real* to, bool present) SEICHE_INLINED {
-          if (present) to[m] = value;
+        [&]<int part>(Real& value, int, int, int m, Real* target, bool present) SEICHE_INLINED {
+          if (present) target[m] = value;
         });
   }
-  /// f<part>(value, l, t, m, place, present) for every number of a lane: `place` of its row, and `present` if the row
-  /// exists.
+  /// f<part>(value, l, t, m, place, present) for every number of a lane: `position` of its row, and `present` if the
+  /// row exists.
   template <class AtRow, class F>
   SEICHE_FN void each_value(Registers& registers, AtRow&& at_row, F&& f) const {
     constexpr int r = Registers::radix;
     transform.template each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
       static_for<0, 2>([&]<int part>() SEICHE_INLINED {
-        const auto place = at_row(row(lane, part));
-        const bool present = has(lane, part);
+        const auto position = at_row(row(lane, part));
+        const bool present = has_row(lane, part);
         static_for<0, r>([&]<int t>() SEICHE_INLINED {
-          f.template operator()<part>(of<part>(registers, l, t), l, t, i + t * (n / r), place, present);
+          f.template operator()<part>(of<part>(registers, l, t), l, t, i + t * (n / r), position, present);
         });
       });
     });
@@ -129,8 +129,8 @@ struct RowBatch {
     each_half([&](int, int k, int lane) SEICHE_INLINED {
       const Complex<Real> x = z[Transform::at(k, lane)], y = z[Transform::at(k == 0 ? 0 : n - k, lane)];
       const Real h = Real(0.5);
-      if (has(lane, 0)) spectrum[row(lane, 0) * half + k] = {h * (x.re + y.re), h * (x.im - y.im)};
-      if (has(lane, 1)) spectrum[row(lane, 1) * half + k] = {h * (x.im + y.im), h * (y.re - x.re)};
+      if (has_row(lane, 0)) spectrum[row(lane, 0) * half + k] = {h * (x.re + y.re), h * (x.im - y.im)};
+      if (has_row(lane, 1)) spectrum[row(lane, 1) * half + k] = {h * (x.im + y.im), h * (y.re - x.re)};
     });
   }
 };
@@ -152,9 +152,9 @@ struct Tapered {
   const Real* bell;  // numbers along the axes one after another
   Rows rows;
   struct Row {
-    Real across;
+    Real across_rows;
     const Real* along;
-    SEICHE_FN Real operator()(Real value, int m) const { return (across * unchanging(along + m)) * value; }
+    SEICHE_FN Real operator()(Real value, int m) const { return (across_rows * unchanging(along + m)) * value; }
   };
   SEICHE_FN Row of(Index row) const {
     return {unchanging(bell + rows.template entry<0>(row)) * unchanging(bell + rows.template entry<1>(row)),
@@ -209,23 +209,23 @@ struct RowVelocity {
   /// A row of component j, whose axis may be the axis of the row.
   struct Place {
     Index first, component, next;
-    Real same;
+    Real is_row_axis;
     const Real* layer;
     bool along;
   };
-  SEICHE_FN Place place(int j, Index row) const {
+  SEICHE_FN Place position(int j, Index row) const {
     const int axis = 3 - D + j;
-    const Real* const across = pml + (axis == 0 ? rows.template entry<0>(row) : rows.template entry<1>(row));
+    const Real* const across_rows = pml + (axis == 0 ? rows.template entry<0>(row) : rows.template entry<1>(row));
     return {row * Transform::n,
             j * rows.points,
             axis == 1 ? rows.template to_next<1>(row) : rows.template to_next<0>(row),
-            unchanging(across),
+            unchanging(across_rows),
             pml + rows.template entry<2>(row),
             axis == 2};
   }
   SEICHE_FN Real advanced(Real slope, int m, const Place& row) const {
     const Index i = row.first + m, next = row.along ? (m + 1 < Transform::n ? 1 : 0) : row.next;
-    const Real last = unchanging(row.layer + m), s = row.along ? last : row.same;
+    const Real last = unchanging(row.layer + m), s = row.along ? last : row.is_row_axis;
     return s * (s * u[row.component + i] - dt * inverse_of(density.between(i, next, row.component)) * slope);
   }
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
@@ -235,7 +235,7 @@ struct RowVelocity {
     batch.back(work, [&](auto& slope) SEICHE_INLINED {
       const int j = batch.component;
       batch.update(
-          slope, [&](Index row) SEICHE_INLINED { return place(j, row - j * count); },
+          slope, [&](Index row) SEICHE_INLINED { return position(j, row - j * count); },
           [&](Real value, int m, const Place& row) SEICHE_INLINED { return advanced(value, m, row); });
       batch.store(slope, u);
       if constexpr (onward) batch.afresh().forward(slope, work);
@@ -285,7 +285,7 @@ struct RowDensity {
   static constexpr int n = Transform::n;
   struct Place {
     Index first;
-    Real same;
+    Real is_row_axis;
     const Real* layer;
   };
 
@@ -302,7 +302,7 @@ struct RowDensity {
     one_by_one<D>([&](int j) SEICHE_INLINED {
       const Batch batch = begin.afresh();
       const int axis = 3 - D + j;
-      const auto place = [&](Index row) SEICHE_INLINED {
+      const auto position = [&](Index row) SEICHE_INLINED {
         const int entry = axis == 0 ? rows.template entry<0>(row) : rows.template entry<1>(row);
         return Place{row * n, unchanging(pml + entry), pml + rows.template entry<2>(row)};
       };
@@ -310,12 +310,13 @@ struct RowDensity {
       if (j + 1 < D) batch.ask(work + (j + 1) * rows.spectrum, Batch::half);
       batch.back(work + j * rows.spectrum, [&](Registers& slopes) SEICHE_INLINED {
         batch.each_value(
-            slopes, place,
+            slopes, position,
             [&]<int part>(Real& value, int l, int t, int m, const Place& row, bool present) SEICHE_INLINED {
               const Index i = row.first + m;
-              const Real rest = medium.density(i);
-              const Real mass = dt * (nonlinear ? rest + Real(2) * Batch::template of<part>(before, l, t) : rest);
-              const Real last = unchanging(row.layer + m), f = axis == 2 ? last : row.same;
+              const Real remaining = medium.density(i);
+              const Real mass =
+                  dt * (nonlinear ? remaining + Real(2) * Batch::template of<part>(before, l, t) : remaining);
+              const Real last = unchanging(row.layer + m), f = axis == 2 ? last : row.is_row_axis;
               if constexpr (Finish::uses_rate) Batch::template of<part>(divergence, l, t) += present ? value : Real(0);
               value = f * (f * rho[j * rows.points + i] - mass * value);
               Batch::template of<part>(after, l, t) += present ? value : Real(0);
@@ -337,7 +338,7 @@ struct RowDensity {
             finish(medium, row * n + m, 2 * row * rows.half + m, sum, rate);
           });
     };
-    batch.count == 2 * Batch::lanes ? end(Known<true>{}) : end(Known<false>{});
+    batch.count == 2 * Batch::lanes ? end(ConstantBool<true>{}) : end(ConstantBool<false>{});
     if constexpr (requires { finish.onward(batch, divergence, after); }) finish.onward(batch, divergence, after);
   }
 };

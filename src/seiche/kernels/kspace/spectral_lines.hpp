@@ -22,11 +22,11 @@ struct SpectralBatch {
 
   SEICHE_FN static SpectralBatch of(const SpectralLines& lines, Index item) {
     const Index block = item / lines.batches, first = item % lines.batches * Transform::lanes;
-    const Index rest = lines.inner - first;
+    const Index remaining = lines.inner - first;
     return {block * lines.inner * Transform::n + first, lines.inner, static_cast<int>(first),
-            static_cast<int>(rest < Transform::lanes ? rest : Transform::lanes)};
+            static_cast<int>(remaining < Transform::lanes ? remaining : Transform::lanes)};
   }
-  /// Place of a number. A lane without a line has the place of the last line.
+  /// Position of a number. A lane without a line has the position of the last line.
   SEICHE_FN Index at(int k, int lane) const { return begin + k * inner + (lane < count ? lane : count - 1); }
 
   SEICHE_FN int column(int lane) const { return first + (lane < count ? lane : count - 1); }
@@ -60,8 +60,8 @@ struct SideTransform {
     const Transform transform{roots, scratch, thread_of(team)};
     typename Transform::template Registers<inverse ? Transform::last_radix : Transform::first_radix> registers;
     batch.load(transform, registers, spectra);
-    transform.template run<inverse>(team, registers,
-                                    [&](auto& done) SEICHE_INLINED { batch.store(transform, done, spectra); });
+    transform.template run<inverse>(
+        team, registers, [&](auto& transformed) SEICHE_INLINED { batch.store(transform, transformed, spectra); });
   }
 };
 
@@ -87,9 +87,8 @@ struct SpectralPlace {
 };
 
 /// Spectra of the derivatives of one field (eq. 6). The last component of `work` is the spectrum of the field, complete
-/// except for this axis. It is replaced by those of the derivatives, ready for the inverse transforms along the other
-/// axes.
-/// Bytes per number of a spectrum: one read with kappa, D written.
+/// except for this axis. It is replaced by the spectra of the derivatives, ready for the inverse transforms along the
+/// other axes. Bytes per number of a spectrum: one read with kappa, D written.
 template <class Transform, int D>
 struct GradientPass {
   using Real = typename Transform::Real;
@@ -114,8 +113,9 @@ struct GradientPass {
         transform.each_number(slope, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
           z = unchanging(derivative + SpectralPlace<D>::of(rows, k, batch.column(lane)).of_component(j)) * z;
         });
-        transform.afresh().template run<true>(
-            team, slope, [&](auto& done) SEICHE_INLINED { batch.store(transform, done, work + j * rows.spectrum); });
+        transform.afresh().template run<true>(team, slope, [&](auto& transformed) SEICHE_INLINED {
+          batch.store(transform, transformed, work + j * rows.spectrum);
+        });
       });
     });
   }
@@ -127,8 +127,8 @@ struct DivergenceFactor {
   const Complex<Real>* derivative;
   const Real* kappa;
   static constexpr int bytes = sizeof(Real);
-  SEICHE_FN Complex<Real> operator()(const Rows& rows, int component, int k, int column, Index place) const {
-    return unchanging(kappa + place) *
+  SEICHE_FN Complex<Real> operator()(const Rows& rows, int component, int k, int column, Index position) const {
+    return unchanging(kappa + position) *
            unchanging(derivative + SpectralPlace<D>::of(rows, k, column).of_component(component));
   }
 };
@@ -167,12 +167,12 @@ struct ProductPass {
     Complex<Real>* const spectrum = work + component * rows.spectrum;
     typename Transform::template Registers<Transform::first_radix> registers;
     batch.load(transform, registers, spectrum);
-    transform.template run<false>(team, registers, [&](auto& whole) SEICHE_INLINED {
-      transform.each_number(whole, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+    transform.template run<false>(team, registers, [&](auto& transformed) SEICHE_INLINED {
+      transform.each_number(transformed, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
         z = factor(rows, component, k, batch.column(lane), batch.at(k, lane)) * z;
       });
-      transform.template run<true>(team, whole,
-                                   [&](auto& done) SEICHE_INLINED { batch.store(transform, done, spectrum); });
+      transform.template run<true>(
+          team, transformed, [&](auto& transformed) SEICHE_INLINED { batch.store(transform, transformed, spectrum); });
     });
   }
 };

@@ -17,12 +17,12 @@ struct Taper {
   static constexpr int bytes = 2 * sizeof(Real);
 
   SEICHE_FN void operator()(const Team& team, Index row, Scratch&) const {
-    const Real across = bell[rows.template entry<0>(row)] * bell[rows.template entry<1>(row)];
-    const Real* const along = bell + rows.template entry<2>(row);
+    const Real bell_across = bell[rows.template entry<0>(row)] * bell[rows.template entry<1>(row)];
+    const Real* const bell_along = bell + rows.template entry<2>(row);
     for (int j = 0; j < fields; ++j) {
       Real* const out = work + 2 * (j * rows.spectrum + row * rows.half);
       const Real* const in = padded != 0 ? out : field + j * rows.points + row * rows.length;
-      team.for_each(rows.length, [&](int c) SEICHE_INLINED { out[c] = (across * along[c]) * in[c]; });
+      team.for_each(rows.length, [&](int c) SEICHE_INLINED { out[c] = (bell_across * bell_along[c]) * in[c]; });
     }
   }
 };

@@ -14,7 +14,7 @@ struct UniformDensity {
   static constexpr int bytes = 0;
   SEICHE_FN Real between(Index, Index, Index) const { return rho0; }
 };
-/// The mean of two points (eq. 5).
+/// The mean of the densities at two points (eq. 5).
 template <class R>
 struct MeanDensity {
   using Real = R;
@@ -52,10 +52,10 @@ struct Velocity {
       Real* const out = u + component + base;
       const Real* const slope = gradient + 2 * (j * rows.spectrum + row * rows.half);
       const Real* const factors = pml + rows.template entry<axis>(row);
-      const Real same = factors[0], step = dt;
+      const Real cross_factor = factors[0], step = dt;
       const int length = rows.length;
       const auto advance = [&](int c, Index next) SEICHE_INLINED {
-        const Real s = axis == 2 ? factors[c] : same;
+        const Real s = axis == 2 ? factors[c] : cross_factor;
         out[c] = s * (s * out[c] - step / density.between(base + c, next, component) * slope[c]);
       };
       if constexpr (axis == 2) {

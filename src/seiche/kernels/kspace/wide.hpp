@@ -8,23 +8,23 @@ namespace seiche::kspace {
 
 /// The numbers of `lanes` lines.
 template <class Real, int lanes>
-struct Wide {
+struct VectorOfLines {
   typedef Real Vector __attribute__((vector_size(lanes * sizeof(Real))));
   Vector of;
-  SEICHE_FN friend Wide operator+(Wide a, Wide b) { return {a.of + b.of}; }
-  SEICHE_FN friend Wide operator-(Wide a, Wide b) { return {a.of - b.of}; }
-  SEICHE_FN friend Wide operator-(Wide a) { return {-a.of}; }
-  SEICHE_FN friend Wide operator*(Real a, Wide b) { return {a * b.of}; }
-  SEICHE_FN friend Wide fused(Real a, Wide b, Wide c) { return {a * b.of + c.of}; }
-  SEICHE_FN static Wide at(const Real* from) {
-    Wide found;
-    __builtin_memcpy(&found.of, from, sizeof found.of);
-    return found;
+  SEICHE_FN friend VectorOfLines operator+(VectorOfLines a, VectorOfLines b) { return {a.of + b.of}; }
+  SEICHE_FN friend VectorOfLines operator-(VectorOfLines a, VectorOfLines b) { return {a.of - b.of}; }
+  SEICHE_FN friend VectorOfLines operator-(VectorOfLines a) { return {-a.of}; }
+  SEICHE_FN friend VectorOfLines operator*(Real a, VectorOfLines b) { return {a * b.of}; }
+  SEICHE_FN friend VectorOfLines fused(Real a, VectorOfLines b, VectorOfLines c) { return {a * b.of + c.of}; }
+  SEICHE_FN static VectorOfLines at(const Real* source) {
+    VectorOfLines result;
+    __builtin_memcpy(&result.of, source, sizeof result.of);
+    return result;
   }
-  SEICHE_FN void put(Real* to) const { __builtin_memcpy(to, &of, sizeof of); }
+  SEICHE_FN void put(Real* target) const { __builtin_memcpy(target, &of, sizeof of); }
 };
 template <class Real_, int lanes>
-struct ScalarOf<Wide<Real_, lanes>> {
+struct ScalarOf<VectorOfLines<Real_, lanes>> {
   using Type = Real_;
 };
 
@@ -40,7 +40,7 @@ struct NumbersTo<0, k...> {
 
 /// Transposes a square of vectors: exchanges numbers at distance `step`, then at twice that distance.
 template <int step, class Real, int lanes, int... k>
-SEICHE_FN void transpose_from(Wide<Real, lanes>* rows, Numbered<k...> numbers) {
+SEICHE_FN void transpose_from(VectorOfLines<Real, lanes>* rows, Numbered<k...> numbers) {
   if constexpr (step < lanes) {
     for (int i = 0; i < lanes; ++i) {
       if ((i & step) == 0) {
@@ -53,56 +53,56 @@ SEICHE_FN void transpose_from(Wide<Real, lanes>* rows, Numbered<k...> numbers) {
   }
 }
 template <class Real, int lanes>
-SEICHE_FN void transpose(Wide<Real, lanes>* rows) {
+SEICHE_FN void transpose(VectorOfLines<Real, lanes>* rows) {
   transpose_from<1>(rows, typename NumbersTo<lanes>::Type{});
 }
 
 /// Converts between complex numbers and vectors of their real and imaginary parts.
 template <class Real, int lanes>
-SEICHE_FN Complex<Wide<Real, lanes>> parted(const Real* from) {
+SEICHE_FN Complex<VectorOfLines<Real, lanes>> separated(const Real* source) {
   Real re[lanes], im[lanes];
 #pragma omp simd
   for (int lane = 0; lane < lanes; ++lane) {
-    re[lane] = from[2 * lane];
-    im[lane] = from[2 * lane + 1];
+    re[lane] = source[2 * lane];
+    im[lane] = source[2 * lane + 1];
   }
-  return {Wide<Real, lanes>::at(re), Wide<Real, lanes>::at(im)};
+  return {VectorOfLines<Real, lanes>::at(re), VectorOfLines<Real, lanes>::at(im)};
 }
 template <class Real, int lanes>
-SEICHE_FN void put_together(Real* to, const Complex<Wide<Real, lanes>>& z, int count = lanes) {
+SEICHE_FN void interleave(Real* target, const Complex<VectorOfLines<Real, lanes>>& z, int count = lanes) {
   Real re[lanes], im[lanes];
   z.re.put(re);
   z.im.put(im);
   if (count == lanes) {
 #pragma omp simd
     for (int lane = 0; lane < lanes; ++lane) {
-      to[2 * lane] = re[lane];
-      to[2 * lane + 1] = im[lane];
+      target[2 * lane] = re[lane];
+      target[2 * lane + 1] = im[lane];
     }
   } else {
     for (int lane = 0; lane < count; ++lane) {
-      to[2 * lane] = re[lane];
-      to[2 * lane + 1] = im[lane];
+      target[2 * lane] = re[lane];
+      target[2 * lane + 1] = im[lane];
     }
   }
 }
 /// The same for `count` numbers, padded by zero.
 template <class Real, int lanes>
-SEICHE_FN Complex<Wide<Real, lanes>> parted(const Real* from, int count) {
-  if (count == lanes) return parted<Real, lanes>(from);
+SEICHE_FN Complex<VectorOfLines<Real, lanes>> separated(const Real* source, int count) {
+  if (count == lanes) return separated<Real, lanes>(source);
   Real re[lanes] = {}, im[lanes] = {};
   for (int lane = 0; lane < count; ++lane) {
-    re[lane] = from[2 * lane];
-    im[lane] = from[2 * lane + 1];
+    re[lane] = source[2 * lane];
+    im[lane] = source[2 * lane + 1];
   }
-  return {Wide<Real, lanes>::at(re), Wide<Real, lanes>::at(im)};
+  return {VectorOfLines<Real, lanes>::at(re), VectorOfLines<Real, lanes>::at(im)};
 }
 
 /// The transform of `lanes` complex lines.
 template <class Real, class Factors, int lanes, bool inverse>
 struct WideLines {
   static constexpr int n = Factors::length, stages = Factors::count;
-  using Numbers = Complex<Wide<Real, lanes>>;
+  using Numbers = Complex<VectorOfLines<Real, lanes>>;
   struct Scratch {
     Numbers first[n], second[n];
   };
@@ -114,7 +114,8 @@ struct WideLines {
   /// Applies factor number s from `in` to `out`, and all later factors.
   template <int s>
   SEICHE_FN Numbers* factor(Numbers* in, Numbers* out) const {
-    constexpr int r = Factors::template at<false>(s), d = Factors::template before<false>(s), turn = n / (d * r);
+    constexpr int r = Factors::template at<false>(s), d = Factors::template product_before<false>(s),
+                  turn = n / (d * r);
     for (int i = 0; i < n / r; ++i) {
       Numbers x[r];
       static_for<0, r>([&]<int t>() SEICHE_INLINED {
@@ -125,8 +126,8 @@ struct WideLines {
         }
       });
       butterfly<r, inverse>(x);
-      const int to = i / d * (d * r) + i % d;
-      static_for<0, r>([&]<int t>() SEICHE_INLINED { out[to + t * d] = x[t]; });
+      const int target = i / d * (d * r) + i % d;
+      static_for<0, r>([&]<int t>() SEICHE_INLINED { out[target + t * d] = x[t]; });
     }
     if constexpr (s + 1 == stages) {
       return out;
@@ -149,12 +150,12 @@ struct WideSide {
   static constexpr int n = Factors::length, bytes = 4 * n * lanes * sizeof(Real);
 
   SEICHE_FN void operator()(const Team&, Index item, Scratch& scratch) const {
-    const Index begin = item % batches * lanes, rest = inner - begin;
-    const int count = rest < lanes ? static_cast<int>(rest) : lanes;
+    const Index begin = item % batches * lanes, remaining = inner - begin;
+    const int count = remaining < lanes ? static_cast<int>(remaining) : lanes;
     Real* const at = reinterpret_cast<Real*>(spectra + (item / batches * n * inner + begin));
-    for (int k = 0; k < n; ++k) scratch.first[k] = parted<Real, lanes>(at + 2 * inner * k, count);
-    const auto* const done = Lines{roots}.run(scratch);
-    for (int k = 0; k < n; ++k) put_together<Real, lanes>(at + 2 * inner * k, done[k], count);
+    for (int k = 0; k < n; ++k) scratch.first[k] = separated<Real, lanes>(at + 2 * inner * k, count);
+    const auto* const result_lines = Lines{roots}.run(scratch);
+    for (int k = 0; k < n; ++k) interleave<Real, lanes>(at + 2 * inner * k, result_lines[k], count);
   }
 };
 
@@ -168,7 +169,7 @@ struct WideRows {
   Index rows, apart;
   using Lines = WideLines<Real, Factors, lanes, inverse>;
   using Scratch = typename Lines::Scratch;
-  using Vector = Wide<Real, lanes>;
+  using Vector = VectorOfLines<Real, lanes>;
   static constexpr int n = Factors::length, half = n / 2 + 1, bytes = 4 * n * lanes * sizeof(Real);
 
   /// Row of a lane; the last one if the lane has none.
@@ -189,18 +190,18 @@ struct WideRows {
           mirror = {mirror.re + b.im, mirror.im + b.re};
         }
       });
-      const auto* const done = Lines{roots}.run(scratch);
-      to_reals(first, done, [](const auto& z) SEICHE_INLINED { return z.re; });
-      to_reals(second, done, [](const auto& z) SEICHE_INLINED { return z.im; });
+      const auto* const result_lines = Lines{roots}.run(scratch);
+      to_reals(first, result_lines, [](const auto& z) SEICHE_INLINED { return z.re; });
+      to_reals(second, result_lines, [](const auto& z) SEICHE_INLINED { return z.im; });
     } else {
       from_reals(first, [&](int m, Vector value) SEICHE_INLINED { scratch.first[m].re = value; });
       from_reals(second, [&](int m, Vector value) SEICHE_INLINED { scratch.first[m].im = value; });
-      const auto* const done = Lines{roots}.run(scratch);
+      const auto* const result_lines = Lines{roots}.run(scratch);
       const Real h = Real(0.5);
-      to_spectra(first, done, [&](const auto& z, const auto& w) SEICHE_INLINED {
+      to_spectra(first, result_lines, [&](const auto& z, const auto& w) SEICHE_INLINED {
         return Complex<Vector>{h * (z.re + w.re), h * (z.im - w.im)};
       });
-      to_spectra(second, done, [&](const auto& z, const auto& w) SEICHE_INLINED {
+      to_spectra(second, result_lines, [&](const auto& z, const auto& w) SEICHE_INLINED {
         return Complex<Vector>{h * (z.im + w.im), h * (w.re - z.re)};
       });
     }
@@ -211,32 +212,32 @@ struct WideRows {
   SEICHE_FN void from_reals(Index begin, F&& f) const {
     for (int m = 0; m < n; m += lanes) {
       const int count = n - m < lanes ? n - m : lanes;
-      Vector square[lanes];
+      Vector block[lanes];
       for (int lane = 0; lane < lanes; ++lane) {
-        const Real* const from = reals + row(begin, lane) * apart + m;
+        const Real* const source = reals + row(begin, lane) * apart + m;
         Real padded[lanes] = {};
-        for (int k = 0; k < count && count < lanes; ++k) padded[k] = from[k];
-        square[lane] = Vector::at(count < lanes ? padded : from);
+        for (int k = 0; k < count && count < lanes; ++k) padded[k] = source[k];
+        block[lane] = Vector::at(count < lanes ? padded : source);
       }
-      transpose<Real, lanes>(square);
-      for (int k = 0; k < count; ++k) f(m + k, square[k]);
+      transpose<Real, lanes>(block);
+      for (int k = 0; k < count; ++k) f(m + k, block[k]);
     }
   }
   template <class F>
   SEICHE_FN void to_reals(Index begin, const Complex<Vector>* lines, F&& f) const {
     for (int m = 0; m < n; m += lanes) {
       const int count = n - m < lanes ? n - m : lanes;
-      Vector square[lanes];
-      for (int k = 0; k < lanes; ++k) square[k] = f(lines[k < count ? m + k : m]);
-      transpose<Real, lanes>(square);
+      Vector block[lanes];
+      for (int k = 0; k < lanes; ++k) block[k] = f(lines[k < count ? m + k : m]);
+      transpose<Real, lanes>(block);
       for (int lane = 0; lane < lanes && begin + lane < rows; ++lane) {
-        Real* const to = reals + (begin + lane) * apart + m;
+        Real* const target = reals + (begin + lane) * apart + m;
         if (count == lanes) {
-          square[lane].put(to);
+          block[lane].put(target);
         } else {
           Real padded[lanes];
-          square[lane].put(padded);
-          for (int k = 0; k < count; ++k) to[k] = padded[k];
+          block[lane].put(padded);
+          for (int k = 0; k < count; ++k) target[k] = padded[k];
         }
       }
     }
@@ -248,7 +249,8 @@ struct WideRows {
       const int count = half - k < lanes ? half - k : lanes;
       Vector re[lanes], im[lanes];
       for (int lane = 0; lane < lanes; ++lane) {
-        const auto z = parted<Real, lanes>(reinterpret_cast<const Real*>(spectra + row(begin, lane) * half + k), count);
+        const auto z =
+            separated<Real, lanes>(reinterpret_cast<const Real*>(spectra + row(begin, lane) * half + k), count);
         re[lane] = z.re;
         im[lane] = z.im;
       }
@@ -275,8 +277,8 @@ struct WideRows {
       transpose<Real, lanes>(re);
       transpose<Real, lanes>(im);
       for (int lane = 0; lane < lanes && begin + lane < rows; ++lane) {
-        Real* const to = reinterpret_cast<Real*>(spectra + (begin + lane) * half + k);
-        put_together<Real, lanes>(to, {re[lane], im[lane]}, count);
+        Real* const target = reinterpret_cast<Real*>(spectra + (begin + lane) * half + k);
+        interleave<Real, lanes>(target, {re[lane], im[lane]}, count);
       }
     }
   }

@@ -38,16 +38,16 @@ struct ContactBins {
 
   SEICHE_FN i32 wrapped(Index bin, int axis) const {
     const Index n = counts[axis];
-    const Index rest = n > 0 ? bin % n : bin;
-    return static_cast<i32>(n > 0 && rest < 0 ? rest + n : rest);
+    const Index remainder = n > 0 ? bin % n : bin;
+    return static_cast<i32>(n > 0 && remainder < 0 ? remainder + n : remainder);
   }
   /// The bin of a coordinate, and the position in the bin.
   SEICHE_FN i32 bin(double x, int axis, u16& at) const {
     const double scaled = x > -1e12 && x < 1e12 ? x * per_length[axis] : 0.0;
     const Index integer = static_cast<Index>(scaled);
-    const Index below = scaled < static_cast<double>(integer) ? integer - 1 : integer;
-    at = static_cast<u16>((scaled - static_cast<double>(below)) * 65535.0);
-    return wrapped(below, axis);
+    const Index floor_index = scaled < static_cast<double>(integer) ? integer - 1 : integer;
+    at = static_cast<u16>((scaled - static_cast<double>(floor_index)) * 65535.0);
+    return wrapped(floor_index, axis);
   }
   /// Bins along the last axis are consecutive, so three neighbours are contiguous in memory.
   SEICHE_FN u32 slot(i32 i, i32 j, i32 k) const {
@@ -55,12 +55,14 @@ struct ContactBins {
   }
   /// The bin one step up or down, or the same.
   SEICHE_FN i32 neighbour(i32 bin, int step, int axis) const {
-    const i32 n = counts[axis], moved = bin + step;
-    return n > 0 && moved < 0 ? moved + n : n > 0 && moved >= n ? moved - n : moved;
+    const i32 n = counts[axis], neighbour_bin = bin + step;
+    return n > 0 && neighbour_bin < 0    ? neighbour_bin + n
+           : n > 0 && neighbour_bin >= n ? neighbour_bin - n
+                                         : neighbour_bin;
   }
   /// Shortest difference of two coordinates.
-  SEICHE_FN double between(double from, double to, int axis) const {
-    const double difference = to - from, periods = difference * inverse_lengths[axis];
+  SEICHE_FN double shortest_difference(double start, double end, int axis) const {
+    const double difference = end - start, periods = difference * inverse_lengths[axis];
     const Index shift = static_cast<Index>(periods < 0 ? periods - 0.5 : periods + 0.5);
     return difference - static_cast<double>(shift) * lengths[axis];
   }
@@ -106,7 +108,7 @@ template <int count>
 struct Offsets {
   static constexpr int groups = 16, group = count / groups;
   u32 value[count];
-  u32 before[groups];
+  u32 group_offset[groups];
   u32 begin;
 
   /// Allocates space for all numbers from `total`. `at(k)` is then the beginning of number k.
@@ -115,14 +117,14 @@ struct Offsets {
     team.for_each(groups, [&](int g) SEICHE_INLINED {
       u32 sum = 0;
       for (int k = 0; k < group; ++k) sum += value[g * group + k];
-      before[g] = sum;
+      group_offset[g] = sum;
     });
     team.barrier();
     team.for_each(1, [&](int) SEICHE_INLINED {
       u32 sum = 0;
       for (int g = 0; g < groups; ++g) {
-        const u32 part = before[g];
-        before[g] = sum;
+        const u32 part = group_offset[g];
+        group_offset[g] = sum;
         sum += part;
       }
       begin = sum > 0 ? add_atomically(total, sum) : 0;
@@ -130,7 +132,7 @@ struct Offsets {
     team.barrier();
   }
   SEICHE_FN u32 at(int k) const {
-    u32 sum = begin + before[k / group];
+    u32 sum = begin + group_offset[k / group];
     for (int j = k / group * group; j < k; ++j) sum += value[j];
     return sum;
   }
@@ -269,11 +271,11 @@ struct ContactSearch {
   }
 };
 
-/// Repulsion strength ((reach/d)^exponent - 1) for d < reach, and Morse's force with `depth`, `steepness` and `rest` up
-/// to its own reach. `units` is the number of integer units in a force of one.
+/// Repulsion strength ((reach/d)^exponent - 1) for d < reach, and Morse's force with `depth`, `steepness` and
+/// `remainder` up to its own reach. `units` is the number of integer units in a force of one.
 struct ContactLaw {
   double strength, reach, exponent;
-  double depth, steepness, rest, morse_reach;
+  double depth, steepness, remainder, morse_reach;
   double units;
 
   /// Force over distance, positive if repulsive (d2 is the squared distance).
@@ -286,7 +288,7 @@ struct ContactLaw {
       force = strength * (excess < 65536.0 ? excess : 65536.0);  // bounded, to avoid integer overflow of sums
     }
     if (d < morse_reach) {
-      const double power = 1.4426950408889634 * (steepness * (rest - d));
+      const double power = 1.4426950408889634 * (steepness * (remainder - d));
       const double e = exp2_clamped(power < 8.0 ? power : 8.0);
       force += 2.0 * (depth * steepness) * (e * e - e);
     }
@@ -326,13 +328,14 @@ struct ContactForce {
   SEICHE_FN void add(const double (&x)[3], Index p, Index (&sums)[3]) const {
     const double y[3] = {other[p], other[p + other_stride], other[p + 2 * other_stride]};
     const ContactBins& bins = lists.bins;
-    const Vector<double> way{bins.between(y[0], x[0], 0), bins.between(y[1], x[1], 1), bins.between(y[2], x[2], 2)};
-    const double d2 = dot(way, way), cutoff = law.reach > law.morse_reach ? law.reach : law.morse_reach;
+    const Vector<double> separation{bins.shortest_difference(y[0], x[0], 0), bins.shortest_difference(y[1], x[1], 1),
+                                    bins.shortest_difference(y[2], x[2], 2)};
+    const double d2 = dot(separation, separation), cutoff = law.reach > law.morse_reach ? law.reach : law.morse_reach;
     if (d2 >= cutoff * cutoff) return;
     const double scaled = law.units * law.over_distance(d2);
-    sums[0] += rounded(scaled * way.x);
-    sums[1] += rounded(scaled * way.y);
-    sums[2] += rounded(scaled * way.z);
+    sums[0] += rounded(scaled * separation.x);
+    sums[1] += rounded(scaled * separation.y);
+    sums[2] += rounded(scaled * separation.z);
   }
   SEICHE_FN static Index rounded(double x) { return static_cast<Index>(x + (x < 0 ? -0.5 : 0.5)); }
 };

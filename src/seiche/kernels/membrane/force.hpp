@@ -64,9 +64,10 @@ struct MembraneForce {
     const Real on_volume = volume * ((cell_volume - rest_volume) / rest_volume);
     team.for_each(vertices, [&](int v) SEICHE_INLINED { s.force.set(v, penalties(s, v, on_area, on_volume)); });
     for (int c = 0; c < chunks; ++c) {
-      const int from = c * chunk, count = shell.elements - from < chunk ? shell.elements - from : chunk;
+      const int first_element = c * chunk,
+                count = shell.elements - first_element < chunk ? shell.elements - first_element : chunk;
       team.for_each((count + lanes - 1) / lanes,
-                    [&](int k) SEICHE_INLINED { shell.forces(begin, from + k * lanes, s); });
+                    [&](int k) SEICHE_INLINED { shell.forces(begin, first_element + k * lanes, s); });
       team.barrier();
       const i32 row = chunk_first[c];
       team.for_each(chunk_first[c + 1] - row, [&](int k) SEICHE_INLINED {
@@ -82,11 +83,11 @@ struct MembraneForce {
     }
     if (slip != nullptr) {
       team.for_each(vertices, [&](int v) SEICHE_INLINED {
-        const Vector<Real> moved = (mobility * share[v]) * differences(s, v);
+        const Vector<Real> slip_velocity = (mobility * share[v]) * differences(s, v);
         Real* out = slip + begin + v;
-        out[0] = moved.x;
-        out[stride] = moved.y;
-        out[2 * stride] = moved.z;
+        out[0] = slip_velocity.x;
+        out[stride] = slip_velocity.y;
+        out[2 * stride] = slip_velocity.z;
       });
     }
     Real* out = force + begin;
@@ -102,15 +103,15 @@ struct MembraneForce {
   /// Area and volume of the polyhedron (eq. 10), summed in a fixed tree.
   SEICHE_FN void measure(Team team, Scratch& s) const {
     team.for_each(128, [&](int lane) SEICHE_INLINED {
-      Real surface = 0, inside = 0;
+      Real surface = 0, enclosed_volume = 0;
       for (int f = lane; f < shell.elements; f += 128) {
         const Vector<Real> a = s.positions[faces[f]], b = s.positions[faces[f + shell.elements]];
         const Vector<Real> c = s.positions[faces[f + 2 * shell.elements]], normal = cross(b - a, c - a);
         surface = surface + Real(0.5) * square_root(dot(normal, normal));
-        inside = inside + dot(a, cross(b, c)) / Real(6);
+        enclosed_volume = enclosed_volume + dot(a, cross(b, c)) / Real(6);
       }
       s.sums[0][lane] = surface;
-      s.sums[1][lane] = inside;
+      s.sums[1][lane] = enclosed_volume;
     });
     team.barrier();
     team.for_each(16, [&](int k) SEICHE_INLINED { add(s.sums[k / 8] + 16 * (k % 8), 16, s.sums[k / 8][128 + k % 8]); });
@@ -127,22 +128,22 @@ struct MembraneForce {
 
   /// Sum over neighbours of the force per area of a vertex minus that of the neighbour.
   SEICHE_FN Vector<Real> differences(const Scratch& s, int v) const {
-    const i32 from = ring_first[v], end = ring_first[v + 1];
-    const Vector<Real> here = share[v] * s.force[v];
+    const i32 begin = ring_first[v], end = ring_first[v + 1];
+    const Vector<Real> own_force = share[v] * s.force[v];
     Vector<Real> total{};
-    for (i32 k = from; k < end; ++k) total = total + (here - share[ring[k]] * s.force[ring[k]]);
+    for (i32 k = begin; k < end; ++k) total = total + (own_force - share[ring[k]] * s.force[ring[k]]);
     return total;
   }
 
   /// Penalty forces of area and volume on a vertex, from the triangles around it (eq. 11).
   SEICHE_FN Vector<Real> penalties(const Scratch& s, int v, Real on_area, Real on_volume) const {
     const Vector<Real> at = s.positions[v];
-    const i32 from = ring_first[v], end = ring_first[v + 1];
+    const i32 begin = ring_first[v], end = ring_first[v + 1];
     Vector<Real> total{};
-    Vector<Real> b = s.positions[ring[from]];
-    for (i32 k = from; k < end; ++k) {
+    Vector<Real> b = s.positions[ring[begin]];
+    for (i32 k = begin; k < end; ++k) {
       const Vector<Real> a = b;
-      b = s.positions[ring[k + 1 < end ? k + 1 : from]];
+      b = s.positions[ring[k + 1 < end ? k + 1 : begin]];
       const Vector<Real> normal = cross(a - at, b - at);
       const Real double_area = square_root(dot(normal, normal));
       const Real tension = multiply_add(local_area, multiply_add(double_area, ring_area[k], Real(-1)), on_area);

@@ -13,7 +13,7 @@ struct DistanceGrid {
   Index first;  ///< first of its nodes among those of all grids, x slowest
   i32 shape[4];
 
-  SEICHE_FN static double along(double x, i32 nodes, Index& cell) {
+  SEICHE_FN static double cell_coordinate(double x, i32 nodes, Index& cell) {
     const double last = static_cast<double>(nodes - 1), clamped = x < 0 ? 0 : x > last ? last : x;
     cell = static_cast<Index>(clamped);
     if (cell > nodes - 2) cell = nodes - 2;
@@ -23,7 +23,8 @@ struct DistanceGrid {
   SEICHE_FN double distance(const double* nodes, Vector<double> at, Vector<double>& gradient) const {
     const Vector<double> x = (1.0 / spacing) * (at - origin);
     Index i, j, k;
-    const double u = along(x.x, shape[0], i), v = along(x.y, shape[1], j), w = along(x.z, shape[2], k);
+    const double u = cell_coordinate(x.x, shape[0], i), v = cell_coordinate(x.y, shape[1], j),
+                 w = cell_coordinate(x.z, shape[2], k);
     const Index row = shape[2], sheet = row * shape[1];
     const double* n = nodes + first + sheet * i + row * j + k;
     const double a = n[0] + w * (n[1] - n[0]), b = n[row] + w * (n[row + 1] - n[row]);
@@ -64,37 +65,37 @@ struct PackPush {
   struct Sums {
     Vector<double> push{}, turn{};
     double contacts = 0, levers = 0, depth = 0, overlap = 0;
-    SEICHE_FN void add(Vector<double> lever, Vector<double> normal, double deep, double gap) {
-      push = push + deep * normal;
-      turn = turn + deep * cross(lever, normal);
+    SEICHE_FN void add(Vector<double> lever, Vector<double> normal, double penetration, double gap) {
+      push = push + penetration * normal;
+      turn = turn + penetration * cross(lever, normal);
       contacts += 1;
       levers += dot(lever, lever);
-      depth = deep > depth ? deep : depth;
-      overlap = deep - gap > overlap ? deep - gap : overlap;
+      depth = penetration > depth ? penetration : depth;
+      overlap = penetration - gap > overlap ? penetration - gap : overlap;
     }
   };
 
   SEICHE_FN static Vector<double> at(const double* a, Index k) { return {a[3 * k], a[3 * k + 1], a[3 * k + 2]}; }
-  SEICHE_FN static Vector<double> turned(const double* m, Vector<double> a) {
+  SEICHE_FN static Vector<double> rotated(const double* m, Vector<double> a) {
     return {m[0] * a.x + m[1] * a.y + m[2] * a.z, m[3] * a.x + m[4] * a.y + m[5] * a.z,
             m[6] * a.x + m[7] * a.y + m[8] * a.z};
   }
-  SEICHE_FN static Vector<double> turned_back(const double* m, Vector<double> a) {
+  SEICHE_FN static Vector<double> rotated_back(const double* m, Vector<double> a) {
     return {m[0] * a.x + m[3] * a.y + m[6] * a.z, m[1] * a.x + m[4] * a.y + m[7] * a.z,
             m[2] * a.x + m[5] * a.y + m[8] * a.z};
   }
 
-  /// Points of the cell `cell` (rotation m) that overlap the cell `other` (rotation n), at distance `between`.
+  /// Points of the cell `cell` (rotation m) that overlap the cell `other` (rotation n), at distance `separation`.
   SEICHE_FN void pierce(const RigidKind& cell, const double* m, const RigidKind& other, const double* n,
-                        Vector<double> between, double sign, Sums& sums) const {
+                        Vector<double> separation, double sign, Sums& sums) const {
     const double reach = other.radius * scale + gap;
     for (Index p = cell.first_point; p < cell.first_point + cell.points; ++p) {
-      const Vector<double> lever = scale * turned(m, at(points, p)), from_other = lever + between;
+      const Vector<double> lever = scale * rotated(m, at(points, p)), from_other = lever + separation;
       if (dot(from_other, from_other) > reach * reach) continue;
       Vector<double> gradient;
-      const double away =
-          scale * other.grid.distance(nodes, (1.0 / scale) * turned_back(n, from_other), gradient) - gap;
-      if (away < 0) sums.add(sign > 0 ? lever : from_other, sign * turned(n, gradient), -away, gap);
+      const double distance =
+          scale * other.grid.distance(nodes, (1.0 / scale) * rotated_back(n, from_other), gradient) - gap;
+      if (distance < 0) sums.add(sign > 0 ? lever : from_other, sign * rotated(n, gradient), -distance, gap);
     }
   }
 
@@ -106,16 +107,16 @@ struct PackPush {
     for (i32 row = first[i]; row < first[i + 1]; ++row) {
       const Index j = neighbors[row];
       const RigidKind& other = kinds[kind[j]];
-      const Vector<double> between = center - (at(centers, j) + at(shifts, row));
-      pierce(cell, m, other, rotations + 9 * j, between, 1, sums);
-      pierce(other, rotations + 9 * j, cell, m, Vector<double>{} - between, -1, sums);
+      const Vector<double> separation = center - (at(centers, j) + at(shifts, row));
+      pierce(cell, m, other, rotations + 9 * j, separation, 1, sums);
+      pierce(other, rotations + 9 * j, cell, m, Vector<double>{} - separation, -1, sums);
     }
     if (wall.spacing > 0) {
       for (Index p = cell.first_point; p < cell.first_point + cell.points; ++p) {
-        const Vector<double> lever = scale * turned(m, at(points, p));
+        const Vector<double> lever = scale * rotated(m, at(points, p));
         Vector<double> gradient;
-        const double inside = wall.distance(nodes, center + lever, gradient) + gap;
-        if (inside > 0) sums.add(lever, -1.0 * gradient, inside, gap);
+        const double penetration = wall.distance(nodes, center + lever, gradient) + gap;
+        if (penetration > 0) sums.add(lever, -1.0 * gradient, penetration, gap);
       }
     }
     const double result[10] = {sums.push.x, sums.push.y,   sums.push.z, sums.turn.x, sums.turn.y,

@@ -146,11 +146,11 @@ struct LoopShell {
         static_for<0, Points>([&]<int p>() SEICHE_INLINED {
           const Real(&m)[5][3][lanes] = d[p];
           const Real* n = row.of + p;
-          const Real bent = multiply_add(n[2 * Points], m[3][0][k],
-                                         multiply_add(n[3 * Points], m[3][1][k], n[4 * Points] * m[3][2][k]));
+          const Real bending_weight = multiply_add(n[2 * Points], m[3][0][k],
+                                                   multiply_add(n[3 * Points], m[3][1][k], n[4 * Points] * m[3][2][k]));
           total = multiply_add(n[0], Vector<Real>{m[0][0][k], m[0][1][k], m[0][2][k]}, total);
           total = multiply_add(n[Points], Vector<Real>{m[1][0][k], m[1][1][k], m[1][2][k]}, total);
-          total = multiply_add(bent, Vector<Real>{m[2][0][k], m[2][1][k], m[2][2][k]}, total);
+          total = multiply_add(bending_weight, Vector<Real>{m[2][0][k], m[2][1][k], m[2][2][k]}, total);
         });
         scratch.put(entries[k], total);
       });
@@ -208,22 +208,26 @@ struct FlatShell {
     });
   }
 
-  /// Adds half of the forces of the hinge on the edge i-j, between the third corner and the vertex `across`.
-  SEICHE_FN void hinge(const Vector<Real>* x, Vector<Real>* force, int i, int j, int third, int across, Real cosine0,
+  /// Adds half of the forces of the hinge on the edge i-j, between the third corner and the vertex `opposite`.
+  SEICHE_FN void hinge(const Vector<Real>* x, Vector<Real>* force, int i, int j, int third, int opposite, Real cosine0,
                        Real sine0) const {
     const Vector<Real> edge = x[j] - x[i];
-    const Vector<Real> near = cross(edge, x[third] - x[i]), far = cross(x[across] - x[i], edge);
-    const Real near2 = dot(near, near), far2 = dot(far, far), length2 = dot(edge, edge);
-    const Real length = square_root(length2), scale = Real(1) / square_root(near2 * far2);
-    const Real cosine = scale * dot(near, far), sine = (scale / length) * dot(cross(near, far), edge);
+    const Vector<Real> normal = cross(edge, x[third] - x[i]), opposite_normal = cross(x[opposite] - x[i], edge);
+    const Real normal2 = dot(normal, normal), opposite_normal2 = dot(opposite_normal, opposite_normal),
+               length2 = dot(edge, edge);
+    const Real length = square_root(length2), scale = Real(1) / square_root(normal2 * opposite_normal2);
+    const Real cosine = scale * dot(normal, opposite_normal),
+               sine = (scale / length) * dot(cross(normal, opposite_normal), edge);
     // sqrt(3) k sin(theta - theta0): half of the derivative of 2 sqrt(3) k (1 - cos(theta - theta0)), eq. 9.
     const Real moment = Real(1.7320508075688772) * bending * (sine * cosine0 - cosine * sine0);
-    const Vector<Real> up = (moment / near2) * near, down = (moment / far2) * far;
-    const Real share_near = dot(x[third] - x[i], edge) / length, share_far = dot(x[across] - x[i], edge) / length;
-    force[third] = force[third] + length * up;
-    force[across] = force[across] + length * down;
-    force[i] = force[i] - (length - share_near) * up - (length - share_far) * down;
-    force[j] = force[j] - share_near * up - share_far * down;
+    const Vector<Real> force_third = (moment / normal2) * normal,
+                       force_opposite = (moment / opposite_normal2) * opposite_normal;
+    const Real share_third = dot(x[third] - x[i], edge) / length,
+               share_opposite = dot(x[opposite] - x[i], edge) / length;
+    force[third] = force[third] + length * force_third;
+    force[opposite] = force[opposite] + length * force_opposite;
+    force[i] = force[i] - (length - share_third) * force_third - (length - share_opposite) * force_opposite;
+    force[j] = force[j] - share_third * force_third - share_opposite * force_opposite;
   }
 };
 

@@ -29,21 +29,21 @@ struct Maxwell {
   SEICHE_FN void advance(Index begin, int element, bool stores, Real (&metric)[3]) const {
     double* at = relaxed + 3 * (element / vertices) * stride + (begin + element % vertices);
     for (int c = 0; c < 3; ++c) {
-      const double now = static_cast<double>(metric[c]), before = at[c * stride];
-      const double moved = multiply_add(share, now - before, before);
-      if (stores && share > 0) at[c * stride] = moved;
-      metric[c] = static_cast<Real>(moved - now);
+      const double current = static_cast<double>(metric[c]), memory = at[c * stride];
+      const double relaxed_metric = multiply_add(share, current - memory, memory);
+      if (stores && share > 0) at[c * stride] = relaxed_metric;
+      metric[c] = static_cast<Real>(relaxed_metric - current);
     }
   }
 
   /// Stress of the spring (eq. 19) in the metric `vv`, `vw`, `ww` with a strain from `advance`.
   SEICHE_FN Stress<Real> stress(Real vv, Real vw, Real ww, Real on_vv, Real on_vw, Real on_ww) const {
     const Real rest_vv = vv + on_vv, rest_vw = vw + on_vw, rest_ww = ww + on_ww;
-    const Real now = multiply_add(vv, ww, -(vw * vw));
-    const Real rest = multiply_add(rest_vv, rest_ww, -(rest_vw * rest_vw));
+    const Real determinant = multiply_add(vv, ww, -(vw * vw));
+    const Real rest_determinant = multiply_add(rest_vv, rest_ww, -(rest_vw * rest_vw));
     const Real trace = multiply_add(on_vv, ww, multiply_add(on_ww, vv, Real(-2) * on_vw * vw));
-    const Real mean = Real(0.5) * trace / now;
-    const Real factor = spring / (square_root(now) * square_root(rest));
+    const Real mean = Real(0.5) * trace / determinant;
+    const Real factor = spring / (square_root(determinant) * square_root(rest_determinant));
     return {factor * multiply_add(-mean, ww, on_ww), factor * multiply_add(mean, vw, -on_vw),
             factor * multiply_add(-mean, vv, on_vv)};
   }

@@ -39,12 +39,12 @@ struct Totals {
     const double square = x * x + y * y + z * z;
     const bool sound = finite(excess) && finite(square);
     // Densities beyond these bounds are invalid. The greatest speed reveals them.
-    const double bounded = !sound ? 0.0 : excess > 1024.0 ? 1024.0 : excess < -1024.0 ? -1024.0 : excess;
-    const double scaled = bounded * 0x1p24;
+    const double clamped = !sound ? 0.0 : excess > 1024.0 ? 1024.0 : excess < -1024.0 ? -1024.0 : excess;
+    const double scaled = clamped * 0x1p24;
     const Index coarse = static_cast<Index>(scaled + (scaled < 0 ? -0.5 : 0.5));
-    const double rest = (bounded - static_cast<double>(coarse) * 0x1p-24) * 0x1p60;
+    const double remainder = (clamped - static_cast<double>(coarse) * 0x1p-24) * 0x1p60;
     value[0] = coarse;
-    value[1] = static_cast<Index>(rest + (rest < 0 ? -0.5 : 0.5));
+    value[1] = static_cast<Index>(remainder + (remainder < 0 ? -0.5 : 0.5));
     value[2] = sound ? bit_cast<Index>(square) : 0;
     value[3] = sound ? 0 : not_finite - (first + k);
   }

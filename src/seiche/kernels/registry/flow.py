@@ -168,17 +168,17 @@ def observe(
     return KernelSpec(name, header, members, blocks=blocks, max_registers=registers)
 
 
-def leaving_populations(layout: str, real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
+def outgoing_populations(layout: str, real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
     """Outgoing populations of sites in moment storage."""
     layout_cpp, layout_members = layout_type(layout, real, store, velocity_set)
     members: Members = (("layout", layout_members), *pointers("sites out"), ("stride", "int64"))
-    return KernelSpec(f"LeavingPopulations<{layout_cpp}>", "flow/layout_moments.hpp", members)
+    return KernelSpec(f"OutgoingPopulations<{layout_cpp}>", "flow/layout_moments.hpp", members)
 
 
 def rebuilt_populations(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
     """Outgoing and incoming populations of boundary sites in moment storage."""
     layout_cpp, layout_members = layout_type("moments", real, store, velocity_set)
-    members: Members = (("layout", layout_members), *pointers("sites leaving first_leaving arriving first_arriving"))
+    members: Members = (("layout", layout_members), *pointers("sites outgoing first_outgoing incoming first_incoming"))
     return KernelSpec(f"RebuiltPopulations<{layout_cpp}>", "flow/moment_walls.hpp", members)
 
 
@@ -327,7 +327,7 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield nash_pressure(layout, real, store, "site", velocity_set="D3Q27")
         yield ladd_velocity(layout, real, store, "site", velocity_set="D3Q27")
         yield plane_pressure(layout, real, store, velocity_set="D3Q27")
-    yield walls.leaving_density(real, store, velocity_set="D3Q27")
+    yield walls.outgoing_density(real, store, velocity_set="D3Q27")
     yield from (walls.wall_forces(*precision) for precision in PRECISIONS)
     yield incoming_depth(real, store, velocity_set="D3Q27")
     yield from _moment_kernels()
@@ -351,6 +351,6 @@ def _moment_kernels() -> Iterator[KernelSpec]:
         yield ladd_velocity("moments", real, store, "site", **options)
         yield anti_bounce_back_pressure("moments", real, store, **options)
         yield plane_pressure("moments", real, store, **options)
-        yield leaving_populations("moments", real, store, **options)
+        yield outgoing_populations("moments", real, store, **options)
         yield rebuilt_populations(real, store, **options)
         yield rebuilt_populations("float32", "float16", **options)

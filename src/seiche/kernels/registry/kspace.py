@@ -15,7 +15,7 @@ BUILT = "those of wheels: all of the exact scheme"
 
 Finish = Literal["lossless", "stokes", "power-law", "store-rate", "store-sum", "relaxation", "start-relaxation"]
 DensityKind = Literal["uniform", "mean", "staggered"]
-Rule = Literal["Greatest", "Least", "SumOfSquares"]
+Rule = Literal["Maximum", "Minimum", "SumOfSquares"]
 SensorKind = Literal["everywhere", "points", "between"]
 
 ROWS: Members = (*typed_members("int32", "planes middle length half"), *typed_members("int64", "points spectrum"))
@@ -62,7 +62,7 @@ def sensor_type(sensor: SensorKind, real: Real) -> tuple[str, Members]:
         return f"{CPP}Everywhere<{cpp}>", pointers("field")
     if sensor == "points":
         return f"{CPP}AtPoints<{cpp}>", pointers("field points")
-    return f"{CPP}Between<{cpp}>", (*pointers("field points weights"), ("count", "int64"))
+    return f"{CPP}WeightedPoints<{cpp}>", (*pointers("field points weights"), ("count", "int64"))
 
 
 _SIGNAL: Members = (*pointers("samples weight delay clock"), *typed_members("int64", "stride column"))
@@ -207,7 +207,7 @@ def _every(reals: tuple[Real, ...], dimensions: tuple[int, ...]) -> Iterator[Ker
     finishes: tuple[Finish, ...] = ("lossless", "stokes", "power-law")
     densities: tuple[DensityKind, ...] = ("uniform", "mean", "staggered")
     sensors: tuple[SensorKind, ...] = ("everywhere", "points", "between")
-    rules: tuple[Rule, ...] = ("Greatest", "Least", "SumOfSquares")
+    rules: tuple[Rule, ...] = ("Maximum", "Minimum", "SumOfSquares")
     for real in reals:
         yield spectral_filter(real)
         yield fractional_laplacians(real)

@@ -95,7 +95,7 @@ def write_slots() -> KernelSpec:
 
 def move_cells(real: Real) -> KernelSpec:
     """Copies of cells between two arrays."""
-    members: Members = (*pointers("from to entries"), *typed_members("int64", "from_stride stride"))
+    members: Members = (*pointers("source target entries"), *typed_members("int64", "source_stride stride"))
     return KernelSpec(f"MoveCells<{CPP_TYPE[real]}>", "ibm/sharing.hpp", members, threads=128, team=True)
 
 

@@ -49,10 +49,10 @@ def wall_forces(real: Real, store: Store) -> KernelSpec:
     return KernelSpec(name, "flow/wall_forces.hpp", members, threads=WALL_LANES, blocks=8, team=True)
 
 
-def leaving_density(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
+def outgoing_density(real: Real, store: Store, *, velocity_set: str = "D3Q19") -> KernelSpec:
     """Density of selected sites from their outgoing populations."""
     members: Members = (*pointers("f slots excess"), ("stride", "int64"))
-    name = f"LeavingDensity<{velocity_set},{CPP_TYPE[real]},{CPP_TYPE[store]}>"
+    name = f"OutgoingDensity<{velocity_set},{CPP_TYPE[real]},{CPP_TYPE[store]}>"
     return KernelSpec(name, "flow/walls.hpp", members)
 
 
@@ -62,4 +62,4 @@ def built_kernels(real: Real, store: Store) -> Iterator[KernelSpec]:
     yield store_wall_return(real, store)
     yield moving_wall_return(real, store)
     yield mass_correction(real, store)
-    yield leaving_density(real, store)
+    yield outgoing_density(real, store)
