@@ -4,7 +4,8 @@
 `python -m benchmarks.page [ROOT]` reads ROOT/benchmarks/results/*.json, as `seiche bench` writes them with `--json`,
 and ROOT/benchmarks/machines/*.json. ROOT is the repository, by default the current folder. Output:
 
-- ROOT/docs/performance/index.md and movement.md;
+- ROOT/docs/performance/index.md, movement.md and plots.md, and docs/figures/performance/*.svg;
+- ROOT/benchmarks/history.json, to which the current values of the headline results are added;
 - the text between the two marks in ROOT/README.md;
 - docs/figures/blood-shares.png, if there are results of cells on a GPU and on a CPU.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from benchmarks.page.blood import blood_part, draw_compared, ranks_part
 from benchmarks.page.movement import movement_page
+from benchmarks.page.plots import plots
 from benchmarks.page.stored import Result, case_label, read_results
 from benchmarks.page.ultrasound import ultrasound_part
 from benchmarks.page.waves import waves_part
@@ -148,7 +150,7 @@ def with_table(readme: str, block: str) -> str:
 
 
 def pages(root: Path) -> dict[Path, str]:
-    """Return the texts of both pages and the README, by file.
+    """Return the texts of the pages, their charts, the history and the README, by file.
 
     Raises:
         FormatError: a result or a machine file is invalid.
@@ -163,6 +165,7 @@ def pages(root: Path) -> dict[Path, str]:
         target / "index.md": page(results, blood, ultrasound, waves, ultrasound_ranks, blood_ranks),
         target / "movement.md": movement_page(root / "benchmarks" / "machines", folder),
         readme: with_table(readme.read_text(), readme_table(results)),
+        **plots(root),
     }
 
 

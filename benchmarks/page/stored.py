@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -113,6 +114,11 @@ def unfit(path: Path, document: dict[str, Any], error: Exception) -> FormatError
     return FormatError(path, "rows", f"not a result of the benchmark {document['benchmark']}: {reason}")
 
 
+def former_names(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored row with the present names of its columns."""
+    return {_FORMER_COLUMNS.get(key, key): value for key, value in row.items()}
+
+
 def _result(path: Path, document: dict[str, Any], row: type[RowT]) -> Result[RowT]:
     # Columns added later have defaults, because older results do not have them.
     required = {column.name: column.default is MISSING and column.default_factory is MISSING for column in fields(row)}
@@ -120,9 +126,7 @@ def _result(path: Path, document: dict[str, Any], row: type[RowT]) -> Result[Row
         stored_rows = document["rows"]
         rows = tuple(
             row(**{name: entry[name] for name, must in required.items() if must or name in entry})
-            for entry in (
-                {_FORMER_COLUMNS.get(key, key): value for key, value in stored.items()} for stored in stored_rows
-            )
+            for entry in map(former_names, stored_rows)
         )
         device, date, commit = (str(document[name]) for name in ("device", "date", "commit"))
         copy = document.get("copy_bytes_per_second")
