@@ -17,7 +17,10 @@ AGAINST ?= HEAD~1
 DEVICE ?= cpu
 CASES ?= *
 
-.PHONY: demo test nightly sanitize bench-guard check wheel install install-test install-dev format clean
+# Folder of the web pages: "dev", or the number of a release.
+DOCS_VERSION ?= dev
+
+.PHONY: demo test nightly sanitize bench-guard check docs wheel install install-test install-dev install-docs format clean
 
 demo: install
 	$(BIN)/mpiexec -n 2 $(BIN)/seiche run examples/bifurcation/case.toml --replace
@@ -56,6 +59,13 @@ format: install-dev
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $$(git ls-files '*.hpp' '*.cpp')
 
+# Web pages in docs/_build/site/VERSION, with warnings as errors. The scripts of the gallery run first, those that have
+# changed since the last time. DOCS_ARGS="-D plot_gallery=0" omits them.
+docs: install-docs
+	DOCS_VERSION=$(DOCS_VERSION) $(BIN)/python -m sphinx -W --keep-going -q -d docs/_build/doctrees $(DOCS_ARGS) \
+	    docs docs/_build/site/$(DOCS_VERSION)
+	$(BIN)/python -m tools.site_versions docs/_build/site
+
 # A wheel for machines without a compiler: all levels of x86-64, and the kernels of every default. Stored in dist/.
 # auditwheel adds the OpenMP library and fails if anything in the wheel needs a newer glibc than PLATFORM says.
 wheel: | $(BIN)/python
@@ -70,6 +80,7 @@ wheel: | $(BIN)/python
 install: $(VENV)/installed
 install-test: $(VENV)/installed-test
 install-dev: $(VENV)/installed-dev
+install-docs: $(VENV)/installed-docs
 
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src -name '*.py' -o -name '*.hpp' -o -name '*.cpp')
 
@@ -81,7 +92,7 @@ $(VENV)/installed: $(SOURCES) | $(BIN)/python
 	$(INSTALL) .
 	touch $@
 
-# Seiche itself is installed already: these two only add what the extras name.
+# Seiche itself is installed already: these only add what the extras name.
 $(VENV)/installed-test: $(VENV)/installed
 	$(INSTALL) 'seiche[test]'
 	touch $@
@@ -90,5 +101,9 @@ $(VENV)/installed-dev: $(VENV)/installed-test
 	$(INSTALL) 'seiche[dev]'
 	touch $@
 
+$(VENV)/installed-docs: $(VENV)/installed
+	$(INSTALL) 'seiche[docs]'
+	touch $@
+
 clean:
-	rm -rf build $(VENV)
+	rm -rf build docs/_build docs/auto_gallery docs/sg_execution_times.rst $(VENV)

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-_BLOCK = re.compile(r"<!-- (runnable|file|kernel|registry)(?:: (.*?))? -->\n```(\w+)\n(.*?)```", re.DOTALL)
+_BLOCK = re.compile(r"<!-- (runnable|file|append|kernel|registry)(?:: (.*?))? -->\n```(\w+)\n(.*?)```", re.DOTALL)
 
 
 def blocks(page: Path) -> list[tuple[str, str, str, str]]:

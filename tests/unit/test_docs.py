@@ -3,7 +3,8 @@
 
 A comment before a fenced block says what a test does with it: `<!-- runnable -->` runs Python as a script and the
 lines of a shell block that call `seiche`; `<!-- runnable: a => b; c => d -->` replaces text first, to make it quick;
-`<!-- file: NAME -->` only writes the block to a file for the blocks that follow on the same page.
+`<!-- file: NAME -->` only writes the block to a file for the blocks that follow on the same page, and
+`<!-- append: NAME -->` appends it. `<!-- produces: NAMES -->` states files that exist at the end of the page.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from seiche.cli import main
 from seiche.kernels.registry import flow as registry
 
 KERNELS = ROOT / "src" / "seiche" / "kernels"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = [page for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]) if "_build" not in page.parts]
 THEORY = ROOT / "docs" / "theory" / "flow.md"
 #: The theory page of each folder of kernels and solver that has one of its own; flow's is that of all others.
 PAGES_OF = {
@@ -79,8 +80,9 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     folder = ROOT / "docs"
     listed = re.findall(r"^[\w./-]+$", (folder / "index.md").read_text(), re.MULTILINE)
     decisions = {f"decisions/{page.stem}" for page in (folder / "decisions").glob("0*.md")}
-    remote = {str(page.relative_to(folder).with_suffix("")) for page in folder.rglob("*.md")} - {"index"}
-    assert remote - decisions == set(listed) - {"---"}
+    pages = [page for page in PAGES if page.is_relative_to(folder)]
+    remote = {str(page.relative_to(folder).with_suffix("")) for page in pages} - {"index"}
+    assert remote - decisions == set(listed) - {"---", "auto_gallery/index"}
     index = (folder / "decisions" / "index.md").read_text()
     assert all(f"({Path(name).name}.md)" in index for name in decisions)
 
@@ -202,6 +204,9 @@ def test_marked_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     for mark, argument, language, text in blocks(ROOT / name):
         if mark == "file":
             (tmp_path / argument).write_text(text)
+        elif mark == "append":
+            with (tmp_path / argument).open("a") as file:
+                file.write(text)
         elif mark == "runnable" and language == "python":
             run_script(quick(text, argument), tmp_path)
         elif mark == "runnable":
@@ -210,9 +215,12 @@ def test_marked_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
             for line in calls:
                 words = shlex.split(line)
                 assert main(words[words.index("seiche") + 1 :]) == 0, line
+    for files in re.findall(r"<!-- produces: (.*?) -->", (ROOT / name).read_text()):
+        missing = [file for file in files.split() if not (tmp_path / file).is_file()]
+        assert not missing
 
 
-def run_script(text: str, folder: Path) -> None:
+def run_script(text: str, folder: Path, timeout: float = 100) -> None:
     """Run a script in `folder` with the package that this process uses."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
     run = subprocess.run(
@@ -221,7 +229,7 @@ def run_script(text: str, folder: Path) -> None:
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=timeout,
         check=False,
     )
     assert run.returncode == 0, run.stderr
