@@ -58,7 +58,7 @@ assert error < 0.03
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
 left.plot(1e6 * time, free, label="water")
 left.plot(1e6 * time, plate, label="plate")
-left.set(xlabel="time (us)", ylabel="pressure (Pa)", xlim=(25, 60))
+left.set(xlabel="time (us)", ylabel="pressure (Pa)", xlim=(24, 36))
 left.legend()
 right.plot(1e-6 * frequency[band], exact, label="exact")
 right.plot(1e-6 * frequency[band], found, "--", label="Seiche")

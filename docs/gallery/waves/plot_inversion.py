@@ -66,7 +66,7 @@ assert abs(gradient @ direction / difference - 1) < 1e-5
 # The inversion
 # -------------
 
-history = [1.0]
+history: list[float] = []
 
 
 def scaled(relative):
