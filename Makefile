@@ -64,6 +64,7 @@ format: install-dev
 docs: install-docs
 	DOCS_VERSION=$(DOCS_VERSION) $(BIN)/python -m sphinx -W --keep-going -q -d docs/_build/doctrees $(DOCS_ARGS) \
 	    docs docs/_build/site/$(DOCS_VERSION)
+	$(BIN)/python -m tools.site_links docs/_build/site/$(DOCS_VERSION)
 	$(BIN)/python -m tools.site_versions docs/_build/site
 
 # A wheel for machines without a compiler: all levels of x86-64, and the kernels of every default. Stored in dist/.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import site_versions
+from tools import site_links, site_versions
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -61,6 +61,17 @@ def test_versions_are_listed_with_the_newest_release_first(tmp_path: Path) -> No
 def test_a_site_without_versions_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no version"):
         site_versions.write(tmp_path)
+
+
+def test_broken_links_pictures_and_anchors_of_pages_are_found(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b.html").write_text('<h1 id="top">B</h1><a href="../a.html#none">a</a><a href="#top">top</a>')
+    links = '<a href="sub/b.html#top">b</a><img src="missing.png"><a href="c.html">c</a>'
+    (tmp_path / "a.html").write_text(links + '<a href="https://example.org/none.html">x</a>')
+    assert site_links.broken(tmp_path) == ["a.html: missing.png", "a.html: c.html", "sub/b.html: ../a.html#none"]
+    assert site_links.main(tmp_path) == 1
+    (tmp_path / "a.html").write_text('<p id="none">a</p>')
+    assert site_links.main(tmp_path) == 0
 
 
 def test_every_sidebar_has_search_and_versions(conf: dict[str, Any]) -> None:
