@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from seiche.backend import open_backend, pocketfft
+from seiche.backend import transforms as transforms_module
 from seiche.backend.transforms import FftwTransforms, ScipyTransforms, cpu_transforms
 from seiche.backend.wide_transforms import WideTransforms, wide_kernels
 from seiche.errors import BackendUnavailable
@@ -197,6 +199,31 @@ def test_plans_can_be_sought_patiently(tmp_path, monkeypatch):
     transforms = cpu_transforms((6, 7, 8), "float32", 2)
     assert (transforms.name, transforms.effort) == ("FFTW", "FFTW_PATIENT")
     check(transforms, open_backend("cpu", 2), (6, 7, 8), "float32")
+
+
+@pytest.mark.parametrize(
+    ("shape", "setting", "name"),
+    [
+        ((1, 64, 60), "", "FFTW"),
+        ((11, 26, 88), "", "FFTW"),
+        ((61, 64, 64), "", "SciPy pocketfft"),
+        ((1, 271, 173), "", "SciPy pocketfft"),
+        ((1, 19 * 23, 64), "", "SciPy pocketfft"),
+        ((61, 64, 64), "fftw", "FFTW"),
+        ((64, 64, 64), "scipy", "SciPy pocketfft"),
+    ],
+)
+def test_fftw_is_not_chosen_for_extents_at_which_it_is_slower(shape, setting, name, monkeypatch):
+    class Fftw(ScipyTransforms):
+        def __init__(self, shape, real, threads, effort):
+            super().__init__(shape, real, threads)
+            self.name = "FFTW"
+
+    monkeypatch.setattr(transforms_module, "FftwTransforms", Fftw)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name == "pyfftw" else find(name))
+    monkeypatch.setenv("SEICHE_FFT", setting)
+    assert cpu_transforms(shape, "float32", 1).name == name
 
 
 def test_library_can_be_chosen(monkeypatch):

@@ -3,7 +3,7 @@
 
 A transform covers the last three axes. A spectrum has n/2 + 1 complex numbers along the last axis; neither direction
 scales. The inverse transform works in place: the reals of a row then occupy the beginning of the memory of its
-spectrum ("padded" rows). FFTW is used if pyfftw is installed, otherwise SciPy's pocketfft.
+spectrum ("padded" rows). FFTW is used if pyfftw is installed and the extents suit it, otherwise SciPy's pocketfft.
 """
 
 from __future__ import annotations
@@ -145,6 +145,9 @@ class ScipyTransforms(Transforms):
         return lambda: self._pocketfft.complex_in_place(values, not inverse, self._threads)
 
 
+#: Largest prime factor of extents for which FFTW, which has kernels for factors up to 13, is chosen without a setting.
+#: With larger ones, such as 61 or 19 * 23, it takes longer than pocketfft.
+FFTW_MAX_PRIME = 13
 _WISDOM_LOCK = threading.Lock()
 #: Separates the parts of the wisdom (one per precision) in its file.
 _SEPARATOR = b"\n----\n"
@@ -218,8 +221,17 @@ def _share_threads() -> None:
 
 
 def cpu_transforms(shape: tuple[int, int, int], real: str, threads: int) -> Transforms:
-    """Return the fastest installed transforms, or those of SEICHE_FFT ("scipy", "fftw" or "fftw-patient")."""
+    """Return the faster of the installed transforms, or those of SEICHE_FFT ("scipy", "fftw" or "fftw-patient")."""
     setting = os.environ.get("SEICHE_FFT", "")
-    if setting != "scipy" and importlib.util.find_spec("pyfftw") is not None:
+    wanted = bool(setting) or all(_has_factors_up_to(FFTW_MAX_PRIME, extent) for extent in shape)
+    if setting != "scipy" and wanted and importlib.util.find_spec("pyfftw") is not None:
         return FftwTransforms(shape, real, threads, "FFTW_PATIENT" if setting == "fftw-patient" else "FFTW_MEASURE")
     return ScipyTransforms(shape, real, threads)
+
+
+def _has_factors_up_to(limit: int, number: int) -> bool:
+    """Return whether all prime factors of a positive number are at most `limit`."""
+    for factor in range(2, limit + 1):
+        while number % factor == 0:
+            number //= factor
+    return number == 1
