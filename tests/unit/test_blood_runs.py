@@ -61,7 +61,7 @@ def state_of(simulation: Simulation) -> np.ndarray:
 def test_several_types_run_are_written_and_continue_with_bitwise_equal_results(tmp_path: Path) -> None:
     case = case_file(tmp_path, several_types())
     full = load(case, output=tmp_path / "whole")
-    full.run()
+    lines = full.run().lines
     assert full.blood is not None
     folder = tmp_path / "whole"
     states = read_list(folder / "cells.vtkhdf")
@@ -84,6 +84,9 @@ def test_several_types_run_are_written_and_continue_with_bitwise_equal_results(t
     assert summary["types"]["platelet"] == {"cells": 1, "vertices": 42}
     assert summary["hematocrit"] == pytest.approx(0.17, rel=0.15)
     assert summary["largest_volume_change"] < 0.005
+    (line,) = [line for line in lines if line.startswith("cells: 4, hematocrit ")]
+    changes = f"largest change of a volume {summary['largest_volume_change']:.2%}, of an area"
+    assert line.startswith(f"cells: 4, hematocrit {summary['hematocrit']:.4f} (0.17 requested), {changes}")
     estimates = {entry["name"]: entry for entry in json.loads((folder / "summary.json").read_text())["estimates"]}
     entry = estimates["largest change of the volume of a cell so far"]
     assert entry["value"] == summary["largest_volume_change"] > 0
