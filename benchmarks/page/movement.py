@@ -70,7 +70,8 @@ _STRATEGIES = """\
 
 `seiche bench collectives` times an exchange between all arrays, including the time for which the host waits until it is
 complete. Sizes are bytes from each array to each other array. Times are in microseconds, with the prediction from the
-machine file in brackets. The processes of an array share its GPU.
+machine file in brackets. The processes of an array share its GPU. The ratio is the measured time divided by the
+predicted one, over all sizes: median and range.
 """
 _CHOICE = """\
 # Quality of the selection
@@ -154,10 +155,20 @@ def _strategies(rows: Sequence[dict[str, Any]]) -> str:
             row["size"]: row for row in rows if (row["kind"], row["strategy"], row["arrays"], row["processes"]) == key
         }
         lines.append(
-            (*map(str, key), *(_with_prediction(matching[size]) if size in matching else "" for size in chosen))
+            (
+                *map(str, key),
+                *(_with_prediction(matching[size]) if size in matching else "" for size in chosen),
+                _ratio(matching.values()),
+            )
         )
-    columns = ("exchange", "strategy", "arrays", "processes", *(_size(size) for size in chosen))
+    columns = ("exchange", "strategy", "arrays", "processes", *(_size(size) for size in chosen), "ratio")
     return markdown(columns, lines, text_columns=2)
+
+
+def _ratio(rows: Iterable[dict[str, Any]]) -> str:
+    """Return the median and the range of the measured over the predicted times."""
+    ratios = sorted(row["seconds"] / row["predicted"] for row in rows if row.get("predicted"))
+    return f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})" if ratios else ""
 
 
 def _with_prediction(row: dict[str, Any]) -> str:
