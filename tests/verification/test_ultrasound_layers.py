@@ -95,6 +95,19 @@ def test_reflection_and_transmission_share_the_energy_at_every_angle_without_abs
             np.testing.assert_allclose(np.abs(plates.reflection(tangential_wave_numbers))[beyond], 1, rtol=1e-12)
 
 
+def test_the_dispersion_of_absorption_is_of_second_order_and_its_decay_is_the_given_one():
+    bone = MATERIALS["cortical bone"]
+    plain, dispersive = (Plates([], bone, bone, 5e5, dispersive=way).wave_number(bone) for way in (False, True))
+    loss = -2 * plain.imag / plain.real
+    assert loss == pytest.approx(0.082, abs=0.001)
+    assert dispersive.real / plain.real == pytest.approx(1 - 3 / 8 * loss**2, abs=loss**4)
+    assert dispersive.imag / plain.imag == pytest.approx(1 - 5 / 8 * loss**2, abs=loss**4)
+    omega = (
+        2 * np.pi * 5e5
+    )  # k^2 c^2 (1 + i w tau) = w^2 with w tau = 2 alpha c / w: the law that the solver integrates
+    assert dispersive**2 * bone.sound_speed**2 * (1 + 1j * loss) == pytest.approx(omega**2, rel=1e-12)
+
+
 def test_packets_measure_nothing_where_the_layers_are_water():
     """Without a contrast the reflection is zero, and the wave behind has the phase of the way."""
     plates = Plates([(MATERIALS["water"], 3e-3)], MATERIALS["water"], MATERIALS["water"], 5e5)

@@ -14,7 +14,7 @@ FAMILIES: tuple[Family, ...] = (
     pulses.absorbing_layer,
     continuous_waves.harmonics,
     continuous_waves.bone,
-    oblique.plane_layers,
+    *oblique.FAMILIES,
     *plates.FAMILIES,
     continuous_waves.contrast,
     continuous_waves.orders,
