@@ -10,13 +10,13 @@ that of the parent), with the smaller one at the larger angle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from seiche.domain.sites import IoletPlane
-from seiche.domain.surface import Floats, Loop, Surface
+from seiche.domain.surface import Floats, Surface
+from seiche.domain.tube_union import CenterlineTube, is_rim_of, smooth_union, triple
 from seiche.errors import CaseError
 
 #: Angle by which a daughter bends back towards the parent's direction (radians).
@@ -26,25 +26,6 @@ LEAN_ANGLE = np.radians(6.0)
 _SEGMENTS = 32
 #: Nodes of the meshing grid along each side of a block.
 _BLOCK = 8
-
-
-@dataclass(frozen=True)
-class _Tube:
-    """A tube of `radius` around the polyline `points` (k, 3)."""
-
-    points: Floats
-    radius: float
-
-    def distance(self, positions: Floats) -> Floats:
-        """Return the signed distance of `positions` (p, 3), negative inside."""
-        nearest = np.full(len(positions), np.inf)
-        for start, end in zip(self.points[:-1], self.points[1:], strict=True):
-            segment = end - start
-            offset = positions - start
-            fraction = np.clip(offset @ segment / (segment @ segment), 0.0, 1.0)
-            offset -= fraction[:, None] * segment
-            np.minimum(nearest, np.einsum("ij,ij->i", offset, offset), out=nearest)
-        return np.asarray(np.sqrt(nearest) - self.radius)
 
 
 def bifurcation_surface(
@@ -80,24 +61,17 @@ def bifurcation_surface(
     for name, line, radius in zip(("inlet", "outlet1", "outlet2"), lines, radii, strict=True):
         outwards = (line[-1] - line[-2]) / np.linalg.norm(line[-1] - line[-2])
         role: Literal["inlet", "outlet"] = "inlet" if name == "inlet" else "outlet"
-        planes.append(IoletPlane(name, role, _triple(line[-1]), _triple(-outwards), radius))
-        tubes.append(_Tube(np.concatenate([line, [line[-1] + 0.8 * radius * outwards]]), radius))
+        planes.append(IoletPlane(name, role, triple(line[-1]), triple(-outwards), radius))
+        tubes.append(CenterlineTube(np.concatenate([line, [line[-1] + 0.8 * radius * outwards]]), radius))
     sac = _sac_and_neck(daughter_radii, angles, sac_radius)
     widths = [0.6 * sac_radius] * len(sac) + [0.3 * parent_radius] * len(tubes)
     surface = _mesh([*sac, *tubes], widths, resolution or 0.1 * parent_radius)
     for plane, radius in zip(planes, radii, strict=True):
         surface = surface.clipped(plane.center, plane.normal, 2.2 * radius)
     loops = surface.boundary_loops()
-    if len(loops) != 3 or not all(any(_is_rim_of(plane, loop) for loop in loops) for plane in planes):
+    if len(loops) != 3 or not all(any(is_rim_of(plane, loop) for loop in loops) for plane in planes):
         raise CaseError("these sizes do not give three round openings; make the vessels longer or the sac smaller")
     return surface if open_ends else surface.capped(loops), (planes[0], planes[1], planes[2])
-
-
-def _is_rim_of(plane: IoletPlane, loop: Loop) -> bool:
-    """Return whether `loop` is the circular rim of `plane` within 5 % of its radius."""
-    radius = plane.radius or 0.0
-    distance = float(np.linalg.norm(np.subtract(loop.center, plane.center)))
-    return distance < 0.05 * radius and abs(loop.radius - radius) < 0.05 * radius
 
 
 def _daughter(side: float, angle: float, length: float) -> Floats:
@@ -110,18 +84,18 @@ def _daughter(side: float, angle: float, length: float) -> Floats:
     return np.asarray(2.0 * t * (1.0 - t) * middle + t * t * end)
 
 
-def _sac_and_neck(daughter_radii: Sequence[float], angles: Sequence[float], radius: float) -> list[_Tube]:
+def _sac_and_neck(daughter_radii: Sequence[float], angles: Sequence[float], radius: float) -> list[CenterlineTube]:
     """Return sac and neck; the gap between sac and daughters is a third of their radius."""
     if radius == 0.0:
         return []
     sines = np.sin(np.minimum(angles, 0.5 * np.pi))
     center_distance = float(np.max((radius + 1.3 * np.asarray(daughter_radii)) / sines))
     center = center_distance * np.array([np.cos(LEAN_ANGLE), -np.sin(LEAN_ANGLE), 0.0])
-    neck = _Tube(np.stack([np.zeros(3), center]), 0.6 * radius)
-    return [_Tube(np.stack([center, center * (1.0 + 1e-6)]), radius), neck]
+    neck = CenterlineTube(np.stack([np.zeros(3), center]), 0.6 * radius)
+    return [CenterlineTube(np.stack([center, center * (1.0 + 1e-6)]), radius), neck]
 
 
-def _mesh(tubes: Sequence[_Tube], widths: Sequence[float], spacing: float) -> Surface:
+def _mesh(tubes: Sequence[CenterlineTube], widths: Sequence[float], spacing: float) -> Surface:
     """Mesh the smooth union of `tubes` on a grid of `spacing`; each part is blended over its width."""
     import igl
 
@@ -139,7 +113,7 @@ def _mesh(tubes: Sequence[_Tube], widths: Sequence[float], spacing: float) -> Su
     return surface if surface.volume > 0.0 else Surface(surface.vertices, np.ascontiguousarray(surface.faces[:, ::-1]))
 
 
-def _field(tubes: Sequence[_Tube], widths: Sequence[float], nodes: Floats, spacing: float) -> Floats:
+def _field(tubes: Sequence[CenterlineTube], widths: Sequence[float], nodes: Floats, spacing: float) -> Floats:
     """Return the signed distance of `nodes` (nz, ny, nx, 3), exact where a cell of the grid may contain the zero level.
 
     The signed distance changes by at most the distance between two points. Its value at the center of a block of nodes
@@ -148,28 +122,10 @@ def _field(tubes: Sequence[_Tube], widths: Sequence[float], nodes: Floats, spaci
     ends = [np.minimum(np.arange(0, n, _BLOCK) + _BLOCK, n) - 1 for n in nodes.shape[:3]]
     starts = [np.arange(0, n, _BLOCK) for n in nodes.shape[:3]]
     centers = 0.5 * (nodes[np.ix_(*starts)] + nodes[np.ix_(*ends)])
-    block_values = _union(tubes, widths, centers.reshape(-1, 3)).reshape(centers.shape[:3])
+    block_values = smooth_union(tubes, widths, centers.reshape(-1, 3)).reshape(centers.shape[:3])
     for axis, (start, end) in enumerate(zip(starts, ends, strict=True)):
         block_values = np.repeat(block_values, end - start + 1, axis=axis)
     field = block_values.reshape(-1)
     near = np.flatnonzero(np.abs(field) <= np.sqrt(3.0) * (0.5 * (_BLOCK - 1) + 1.1) * spacing)
-    field[near] = _union(tubes, widths, nodes.reshape(-1, 3)[near])
+    field[near] = smooth_union(tubes, widths, nodes.reshape(-1, 3)[near])
     return field
-
-
-def _union(tubes: Sequence[_Tube], widths: Sequence[float], positions: Floats) -> Floats:
-    """Return the signed distance of `positions` (p, 3) from the smooth union of `tubes`."""
-    field = tubes[0].distance(positions)
-    for tube, width in zip(tubes[1:], widths[1:], strict=True):
-        field = _smooth_minimum(field, tube.distance(positions), width)
-    return field
-
-
-def _smooth_minimum(a: Floats, b: Floats, width: float) -> Floats:
-    """Return the cubic smooth minimum of Quilez: min(a, b) if they differ by more than `width`, else lower."""
-    overlap = np.maximum(width - np.abs(a - b), 0.0) / width
-    return np.asarray(np.minimum(a, b) - overlap**3 * width / 6.0)
-
-
-def _triple(values: Floats) -> tuple[float, float, float]:
-    return float(values[0]) + 0.0, float(values[1]) + 0.0, float(values[2]) + 0.0

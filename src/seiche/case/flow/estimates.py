@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, TubeShape
+from seiche.case.flow.schema_shapes import GENERATED_SURFACES, Channel, Duct, TubeShape
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.units import CS2
 from seiche.domain.occupancy import SizedSites
@@ -134,7 +134,7 @@ def _inflow(setup: FlowSetup) -> Iterator[Estimate]:
 def _narrowest(setup: FlowSetup) -> Iterator[Estimate]:
     """Yield the number of sites across the narrowest part of a vessel, and the straight part behind its openings."""
     shape, spacing = setup.case.geometry.shape, setup.units.spacing
-    if shape is None or isinstance(shape, Bifurcation):
+    if shape is None or isinstance(shape, GENERATED_SURFACES):
         yield from _passages(setup)
         return
     if isinstance(shape, TubeShape):

@@ -16,6 +16,8 @@ from seiche.case.flow.openings import match
 from seiche.case.flow.rims import in_single_precision, planes_of, planes_of_solid, read_surface, surface_of_file
 from seiche.case.flow.schema import FlowCase
 from seiche.case.flow.schema_shapes import (
+    GENERATED_SURFACES,
+    ArteryTree,
     Bifurcation,
     Channel,
     Duct,
@@ -68,7 +70,7 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
             vessel = vessel_from_file(folder / table.gmy, table.spacing, 1.0, table.origin or (0.0, 0.0, 0.0))
         elif table.solid is not None:
             vessel = _vessel_from_solid(case, folder)
-        elif table.shape is None or isinstance(table.shape, Bifurcation):
+        elif table.shape is None or isinstance(table.shape, GENERATED_SURFACES):
             surface, cuts = surface_and_openings(case, folder)
             axes, bodies = table.periodic_axes, obstacles_of(case, folder)
             vessel = _voxelise_surface(surface, table.spacing, cuts, table.origin, periodic=axes, obstacles=bodies)
@@ -88,20 +90,29 @@ def build(case: FlowCase, folder: Path, source: str) -> FlowVessel:
 
 
 def surface_and_openings(case: FlowCase, folder: Path) -> tuple[Surface, Sequence[IoletPlane]]:
-    """Return the surface (metres) of an STL file, an image or a bifurcation, and the planes of its openings."""
+    """Return the surface (metres) of an STL file, an image or a generated vessel, and the planes of its openings."""
     surface = surface_of_file(case, folder)
     if surface is not None:
         return surface, planes_of(case, surface.outward())
-    table = case.geometry
-    from seiche.domain.bifurcation import bifurcation_surface
-
-    keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
-    sizes = {key: getattr(table.shape, key) for key in keys if getattr(table.shape, key) is not None}
+    shape = case.geometry.shape
+    assert isinstance(shape, GENERATED_SURFACES)
     try:
-        surface, planes = bifurcation_surface(**sizes)
+        surface, planes = _generated(shape)
     except CaseError as error:
         raise CaseError(f"geometry.shape: {error}") from None
     return in_single_precision(surface), planes
+
+
+def _generated(shape: Bifurcation | ArteryTree) -> tuple[Surface, tuple[IoletPlane, ...]]:
+    """Return the surface of a shape and its openings."""
+    if isinstance(shape, ArteryTree):
+        from seiche.domain.tree_surface import tree_surface
+
+        return tree_surface(shape.radius, shape.outlets, length_ratio=shape.length_ratio, seed=shape.seed)
+    from seiche.domain.bifurcation import bifurcation_surface
+
+    keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
+    return bifurcation_surface(**{key: value for key in keys if (value := getattr(shape, key)) is not None})
 
 
 def vessel_from_file(
@@ -151,7 +162,7 @@ def _vessel_from_shape(case: FlowCase, folder: Path) -> FlowVessel:
     shape, spacing = case.geometry.shape, case.geometry.spacing
     if shape is None:
         raise CaseError("geometry.shape: is missing")
-    assert not isinstance(shape, Bifurcation)
+    assert not isinstance(shape, GENERATED_SURFACES)
     check_spacing(shape, spacing)
     options: dict[str, Any] = {"obstacles": obstacles_of(case, folder)}
     if isinstance(shape, TubeShape | Duct):

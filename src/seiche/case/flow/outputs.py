@@ -14,7 +14,7 @@ from seiche.case.flow.extraction import Extraction
 from seiche.case.flow.monitor import FlowMonitor
 from seiche.case.flow.picture import PictureData, capture, draw, picture_step
 from seiche.case.flow.schema import FieldOutput
-from seiche.case.flow.schema_shapes import Bifurcation
+from seiche.case.flow.schema_shapes import GENERATED_SURFACES
 from seiche.case.flow.series import AveragesFile, ExtractionFile, SiteFile, WallFile
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.wall import Wall, make_wall, wall_surface
@@ -83,7 +83,7 @@ class VesselSurface(Final):
 
     def __init__(self, setup: FlowSetup, solver: FlowSolver, folder: Path) -> None:
         shape = setup.case.geometry.shape
-        name = shape.stl if isinstance(shape, Bifurcation) else None
+        name = shape.stl if isinstance(shape, GENERATED_SURFACES) else None
         self._surface, self._world = setup.vessel.surface, solver.world
         self._path = folder / name if name is not None and self._surface is not None else None
 

@@ -11,8 +11,9 @@ from pydantic import Field, model_validator
 
 from seiche.case.flow.schema_extraction import ExtractionOutput
 from seiche.case.flow.schema_forces import ForceOutput
-from seiche.case.flow.schema_iolet import IoletTable
+from seiche.case.flow.schema_iolet import IoletTable, without_patterns
 from seiche.case.flow.schema_shapes import (
+    ArteryTree,
     Bifurcation,
     Channel,
     Duct,
@@ -23,6 +24,7 @@ from seiche.case.flow.schema_shapes import (
     Sphere,
     TubeShape,
     WallsTable,
+    opening_names,
 )
 from seiche.case.images import ImageRegion
 from seiche.case.quantities import (
@@ -51,7 +53,7 @@ FieldName = Literal[
 ]
 
 
-Shape = Annotated[TubeShape | Duct | Channel | PeriodicBox | Bifurcation, Field(discriminator="kind")]
+Shape = Annotated[TubeShape | Duct | Channel | PeriodicBox | Bifurcation | ArteryTree, Field(discriminator="kind")]
 
 
 class Geometry(Table):
@@ -387,5 +389,6 @@ class FlowCase(CaseTable):
 
     @model_validator(mode="after")
     def _iolet_names_differ(self) -> Self:
+        self.__dict__["iolet"] = without_patterns(self.iolet, opening_names(self.geometry.shape))
         check_unique_names("iolet: two iolets have", self.iolet)
         return self

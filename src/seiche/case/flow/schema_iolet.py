@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -33,7 +35,8 @@ class Opening(Table):
     name: str = Field(
         min_length=1,
         max_length=100,
-        description="name; for gmy and built-in shapes that of the geometry, for rims of an STL rim0, rim1 ... or any",
+        description="name; for gmy and built-in shapes that of the geometry, for rims of an STL rim0, rim1 ... or any; "
+        '"outlet*" for all openings of a built-in shape that begin with outlet and have no iolet of their own',
     )
     center: Point | None = Field(default=None, description="centre of the opening")
     normal: Direction | None = Field(default=None, description="direction into the fluid (any length)")
@@ -196,3 +199,32 @@ class VelocityOpening(Opening):
 
 
 IoletTable = Annotated[PressureOpening | VelocityOpening | WindkesselOpening, Field(discriminator="kind")]
+
+
+def without_patterns(
+    iolets: Sequence[PressureOpening | VelocityOpening | WindkesselOpening], names: Sequence[str]
+) -> tuple[PressureOpening | VelocityOpening | WindkesselOpening, ...]:
+    """Return the iolets, each one with a pattern as its name replaced by one for each opening that it matches.
+
+    `names` are those of the openings of the geometry, if they are known before it is made. An iolet with exactly the
+    name of an opening takes precedence over patterns.
+
+    Raises:
+        ValueError: a pattern matches no opening, or has a position.
+    """
+    explicit = {iolet.name for iolet in iolets}
+    expanded: list[PressureOpening | VelocityOpening | WindkesselOpening] = []
+    for iolet in iolets:
+        if "*" not in iolet.name:
+            expanded.append(iolet)
+            continue
+        for key in ("center", "normal", "radius"):
+            if getattr(iolet, key) is not None:
+                raise ValueError(f'iolet "{iolet.name}": {key} is not allowed for several openings; remove it')
+        matches = [name for name in names if name not in explicit and fnmatchcase(name, iolet.name)]
+        if not matches:
+            known = f"; the openings are {', '.join(names[:4])}" + (" ..." if len(names) > 4 else "") if names else ""
+            needed = "" if names else "; patterns require a built-in shape with openings"
+            raise ValueError(f'iolet "{iolet.name}": no other opening has such a name{known}{needed}')
+        expanded += [iolet.model_copy(update={"name": name}) for name in matches]
+    return tuple(expanded)

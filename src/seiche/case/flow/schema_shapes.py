@@ -71,6 +71,36 @@ class Bifurcation(Table):
     stl: OutputName | None = Field(default=None, description="also write the surface to this file of the output folder")
 
 
+class ArteryTree(Table):
+    """A generated arterial tree after Murray's law, with iolets "inlet" and "outlet1", "outlet2" ...
+
+    Every outlet has the same radius, that of the inlet divided by the cube root of their number. The same seed gives
+    the same tree (`seiche.domain.tree_surface.tree_surface`).
+    """
+
+    kind: Literal["tree"]
+    radius: PositiveLength = Field(description="radius of the inlet")
+    outlets: int = Field(default=38, ge=2, le=1000, description="number of outlets")
+    length_ratio: float = Field(
+        default=8.0, ge=4.0, le=100.0, description="length of each branch relative to its radius"
+    )
+    seed: int = Field(default=1, ge=0, description="seed of the random bifurcations")
+    stl: OutputName | None = Field(default=None, description="also write the surface to this file of the output folder")
+
+
+#: Shapes whose wall is a generated surface.
+GENERATED_SURFACES = (Bifurcation, ArteryTree)
+
+
+def opening_names(shape: object) -> tuple[str, ...]:
+    """Return the names of the openings of a built-in shape, or () if it is periodic or none is given."""
+    if isinstance(shape, ArteryTree):
+        return ("inlet", *(f"outlet{number}" for number in range(1, shape.outlets + 1)))
+    if isinstance(shape, Bifurcation):
+        return ("inlet", "outlet1", "outlet2")
+    return ("inlet", "outlet") if isinstance(shape, TubeShape | Duct) and not shape.periodic else ()
+
+
 class Plane(Table):
     """Sites within half a spacing of a plane."""
 

@@ -23,7 +23,7 @@ from seiche.case.flow.geometry import (
 from seiche.case.flow.openings import match
 from seiche.case.flow.rims import planes_of_solid
 from seiche.case.flow.schema import FlowCase
-from seiche.case.flow.schema_shapes import Bifurcation, Channel, Duct, PeriodicBox, TubeShape
+from seiche.case.flow.schema_shapes import GENERATED_SURFACES, Channel, Duct, PeriodicBox, TubeShape
 from seiche.domain.occupancy import SizedSites
 from seiche.domain.shapes import duct_ends, tube_ends
 from seiche.domain.sites import IoletPlane, SiteSet
@@ -84,7 +84,7 @@ def sized_vessel(case: FlowCase, folder: Path, source: str) -> FlowVessel | None
 
 def _coarse(case: FlowCase, folder: Path, source: str, factor: float) -> SiteSet | None:
     """Return the sites of the vessel of a surface at `factor` times the spacing; None if they form no vessel."""
-    if case.geometry.shape is not None and not isinstance(case.geometry.shape, Bifurcation):
+    if case.geometry.shape is not None and not isinstance(case.geometry.shape, GENERATED_SURFACES):
         return None
     geometry = case.geometry.model_copy(update={"spacing": factor * case.geometry.spacing})
     try:
@@ -99,7 +99,7 @@ def _size(case: FlowCase, folder: Path) -> _Size:
         solid = solid_of(case, folder)
         low, high = solid.bounds()
         return _Size(*solid.measure(), (high - low).tolist(), iolets=planes_of_solid(case))
-    if shape is None or isinstance(shape, Bifurcation):
+    if shape is None or isinstance(shape, GENERATED_SURFACES):
         surface, planes = surface_and_openings(case, folder)
         loops = surface.boundary_loops()
         box = np.ptp(surface.vertices, axis=0).tolist() if len(surface.vertices) else [0.0, 0.0, 0.0]
