@@ -21,6 +21,7 @@ from benchmarks.page.plots import plots
 from benchmarks.page.stored import Result, case_label, read_results
 from benchmarks.page.ultrasound import ultrasound_part
 from benchmarks.page.waves import waves_part
+from benchmarks.page.waves_gradient import gradient_part
 
 from seiche.bench import blood as bench_blood
 from seiche.bench import blood_ranks as bench_blood_ranks
@@ -28,6 +29,7 @@ from seiche.bench import ultrasound as bench_ultrasound
 from seiche.bench import waves as bench_waves
 from seiche.bench.flow import FlowRow
 from seiche.bench.ultrasound_ranks import UltrasoundRanksRow
+from seiche.bench.waves_gradient import GradientRow
 from seiche.report.table import markdown
 
 #: Begin and end of the generated part of the README.
@@ -62,11 +64,12 @@ def page(
     waves: Sequence[Result[bench_waves.WavesRow]] = (),
     ultrasound_ranks: Sequence[Result[UltrasoundRanksRow]] = (),
     blood_ranks: Sequence[Result[bench_blood_ranks.BloodRanksRow]] = (),
+    gradients: Sequence[Result[GradientRow]] = (),
 ) -> str:
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
     cells = (blood_part(blood), ranks_part(blood_ranks))
-    other_parts = (*cells, ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves))
+    other_parts = (*cells, ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves), gradient_part(gradients))
     return "\n".join([_INTRODUCTION, *sections, *filter(None, other_parts)])
 
 
@@ -161,8 +164,9 @@ def pages(root: Path) -> dict[Path, str]:
     waves = read_results(folder, "waves", bench_waves.WavesRow)
     ultrasound_ranks = read_results(folder, "ultrasound-ranks", UltrasoundRanksRow)
     blood_ranks = read_results(folder, "blood-ranks", bench_blood_ranks.BloodRanksRow)
+    gradients = read_results(folder, "waves-gradient", GradientRow)
     return {
-        target / "index.md": page(results, blood, ultrasound, waves, ultrasound_ranks, blood_ranks),
+        target / "index.md": page(results, blood, ultrasound, waves, ultrasound_ranks, blood_ranks, gradients),
         target / "movement.md": movement_page(root / "benchmarks" / "machines", folder),
         readme: with_table(readme.read_text(), readme_table(results)),
         **plots(root),

@@ -77,15 +77,15 @@ def test_ranks_equal_one_rank() -> None:
 def test_gradients_on_ranks_equal_those_on_one_rank() -> None:
     world = World.from_mpi()
     for case in CASES:
-        check_gradient(case, world, device="cpu")
+        check_gradient(case, world, "cpu")
 
 
-def check_gradient(case: str, world: World, **options: str) -> None:
-    """Compare media and sources of a gradient with those that one process computes on the CPU."""
+def check_gradient(case: str, world: World, device: str, **options: str) -> None:
+    """Compare media and sources of a gradient with those that one process computes on the same kind of device."""
     shots = [(shot_of(case, ranks), of_ranks) for ranks, of_ranks in ((World.serial(), {}), (world, options))]
     results = []
     for (shot, material), of_ranks in shots:
-        shot = replace(shot, options={**shot.options, **of_ranks})
+        shot = replace(shot, options={**shot.options, **of_ranks, "device": device})
         data = np.zeros((shot.steps, len(shot.receivers), len(shot.fields)))
         results.append(shot.gradient(material, data))
     expected, result = results
@@ -298,6 +298,7 @@ def ranks_equal_the_cpu(transport: str) -> None:
         np.testing.assert_array_equal(solver.samples(), reference.samples())
         assert solver.ghosts is not None and solver.ghosts.exchanges[0].transport_name == transport
         solver.close()
+        check_gradient(case, world, "cuda", transport=transport)
 
 
 CASE = f"""{BLOCK}trees = [2, 2, 1]

@@ -10,12 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.page.stored import read_results
+from benchmarks.page.waves_gradient import gradient_part
 
 from seiche.backend import open_backend
+from seiche.bench.waves_gradient import GradientRow, main, predicted_ratio
 from seiche.errors import CaseError
+from seiche.kernels.registry.dg import Discretisation
 from seiche.waves import Brick, Forest, Material, Mesh, PointSource, Ricker
 from seiche.waves.adjoint import Experiment, Gradient
-from seiche.waves.revolve import stored_steps
+from seiche.waves.revolve import reversal_of, stored_steps
 from seiche.waves.stored_states import StoredStates
 from waves_adjoint_oracle import reference_gradient
 
@@ -161,6 +165,8 @@ def test_no_schedule_computes_fewer_steps(steps: int, snapshots: int) -> None:
         assert len(kept) <= snapshots
         computed += step - begin
     assert computed == least(steps, snapshots)
+    work = reversal_of(steps, snapshots)
+    assert (work.computed, work.restored) == (steps + computed, steps)
 
 
 def test_few_snapshots_give_the_same_gradient() -> None:
@@ -202,6 +208,18 @@ def test_the_misfit_is_zero_where_the_data_come_from(device: str) -> None:
     result = shot.gradient(medium, shot.simulate(medium))
     assert isinstance(result, Gradient) and result.misfit == 0
     assert not result.cp.any() and not result.density.any() and not result.sources.any()
+
+
+def test_the_benchmark_measures_a_run_and_a_gradient(tmp_path: Path) -> None:
+    path = tmp_path / "gradient.json"
+    options = {"media": ["elastic"], "precisions": ["float64"], "threads": 1}
+    rows = main(size=1, nodes=[3], steps=20, output=path, **options)  # type: ignore[arg-type]
+    (result,) = read_results(tmp_path, "waves-gradient", GradientRow)
+    assert list(result.rows) == rows and rows[0].elements == 27 and rows[0].snapshots == 2
+    text = gradient_part([result])
+    assert "| elastic | element | float64 | 3 | 27 | 1 | 20 | 2 |" in text and gradient_part([]) == ""
+    # Ten stored states for 100 steps: 2.26 forward runs, the steps once more, 1.6 for the adjoint, 0.25 for copies.
+    assert predicted_ratio(Discretisation("elastic", 3, 6, real="float32"), 100, 10) == pytest.approx(5.0, abs=0.1)
 
 
 def rejected(change: str) -> None:
