@@ -78,19 +78,22 @@ def test_gradients_on_ranks_equal_those_on_one_rank() -> None:
     world = World.from_mpi()
     for case in CASES:
         check_gradient(case, world, "cpu")
+    check_gradient("elastic central", world, "cpu", integrator="leapfrog")
 
 
-def check_gradient(case: str, world: World, device: str, **options: str) -> None:
+def check_gradient(
+    case: str, world: World, device: str, transport: str = "auto", integrator: str = "runge-kutta"
+) -> None:
     """Compare media and sources of a gradient with those that one process computes on the same kind of device."""
-    shots = [(shot_of(case, ranks), of_ranks) for ranks, of_ranks in ((World.serial(), {}), (world, options))]
-    results = []
-    for (shot, material), of_ranks in shots:
-        shot = replace(shot, options={**shot.options, **of_ranks, "device": device})
+    options = {"device": device, "integrator": integrator}
+    shots, results = [shot_of(case, ranks) for ranks in (World.serial(), world)], []
+    for shot, material in shots:
+        shot = replace(shot, options={**shot.options, **options, "transport": transport})
         data = np.zeros((shot.steps, len(shot.receivers), len(shot.fields)))
         results.append(shot.gradient(material, data))
     expected, result = results
-    number = shots[1][0][0].mesh.number
-    assert result.misfit == expected.misfit > 0 and np.abs(expected.cp).min() > 0
+    number = shots[1][0].mesh.number
+    assert result.misfit == expected.misfit > 0 and np.count_nonzero(expected.cp) > expected.cp.size // 2
     for name in ("density", "cp", "cs"):
         np.testing.assert_array_equal(getattr(result, name), getattr(expected, name)[number])
     np.testing.assert_array_equal(result.sources, expected.sources)
@@ -298,7 +301,7 @@ def ranks_equal_the_cpu(transport: str) -> None:
         np.testing.assert_array_equal(solver.samples(), reference.samples())
         assert solver.ghosts is not None and solver.ghosts.exchanges[0].transport_name == transport
         solver.close()
-        check_gradient(case, world, "cuda", transport=transport)
+        check_gradient(case, world, "cuda", transport)
 
 
 CASE = f"""{BLOCK}trees = [2, 2, 1]

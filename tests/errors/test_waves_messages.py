@@ -79,8 +79,8 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: Mesh.of_forest(FOREST, tree_size=np.inf), "sides of a tree [inf, inf] must be positive"),
     (lambda: Mesh.of_forest(FOREST, origin=np.nan), "mesh: origin [nan, nan] must be finite"),
     (
-        lambda: Experiment(MESH, 0.1, 2, [], [(1.0, 1.0)], options={"integrator": "leapfrog"}),
-        "the option integrator is",
+        lambda: Experiment(MESH, 0.1, 2, [], [(1.0, 1.0)], options={"peak_side": 1}),
+        "the option peak_side is",
     ),
     (lambda: Experiment(MESH, 0.1, 2, [], [(1.0, 1.0)], options={"attenuation": 1}), "option attenuation is not"),
     (lambda: solver().samples(), "samples require receivers, but there are none"),

@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import Array
 from seiche.domain.world import World
 from seiche.errors import CaseError, UnstableError
-from seiche.waves.backward import Backward, ForwardSteps
+from seiche.waves.backward import Backward
+from seiche.waves.forward import ForwardSteps
+from seiche.waves.leap_backward import LeapBackward
 from seiche.waves.material import Material
 from seiche.waves.media_gradient import MediaGradient, of_sources
 from seiche.waves.mesh import Mesh
@@ -31,7 +34,19 @@ from seiche.waves.stored_states import StoredStates
 Floats = npt.NDArray[np.float64]
 
 #: Options of the solver for which the gradient of the discrete misfit is exact.
-OPTIONS = ("nodes", "flux", "boundaries", "medium", "precision", "device", "threads", "variant", "transport", "sponge")
+OPTIONS = (
+    "nodes",
+    "flux",
+    "boundaries",
+    "medium",
+    "precision",
+    "device",
+    "threads",
+    "variant",
+    "transport",
+    "sponge",
+    "integrator",
+)
 
 
 @dataclass(frozen=True)
@@ -150,7 +165,7 @@ class Experiment:
         value, residual = self._misfit(forward.receivers.samples()[..., index], data)
         if not np.isfinite(value):
             raise UnstableError(f"gradient: the misfit is not finite, time step {self.dt:g}; use a shorter time step")
-        backward = Backward(solver, forward, index)
+        backward = (Backward if solver.leap is None else LeapBackward)(solver, forward, index)
         factor = backward.set_residual(residual)
         backward.enter(self.steps, forward.arrays.u)
         for step in range(self.steps - 1, -1, -1):
@@ -170,6 +185,14 @@ class Experiment:
         solver.close()
         return result
 
+    @staticmethod
+    def _of_both_halves(solver: WaveSolver, sums: Floats) -> Floats:
+        """Return the sums of forces from the first half of leapfrog, and those of other sources from the second."""
+        if solver.leap is None:
+            return sums
+        velocity = np.array([name.startswith("v") for name in solver.unknowns])
+        return np.asarray(np.where(velocity[:, None], sums[0], sums[1]))
+
     def _columns(self, solver: WaveSolver) -> list[int]:
         return [solver.unknowns.index(name) for name in self.fields]
 
@@ -179,21 +202,25 @@ class Experiment:
         residual = samples - data
         return 0.5 * self.dt * float(np.sum(residual**2)), residual
 
-    def _collect(self, solver: WaveSolver, backward: Backward, factor: float, value: float) -> Gradient:
+    def _collect(self, solver: WaveSolver, backward: Backward | LeapBackward, factor: float, value: float) -> Gradient:
         """Return the gradient from the sums of the adjoint run, which are multiples of it by `factor`."""
         operator, forward = solver.operator, backward.forward
-        sums, mortars, sources = (
-            factor * solver.backend.download(array)
-            for array in (backward.sums, backward.mortar_sums, backward.source_sums)
-        )
-        media = MediaGradient(operator, sums)
-        media.add_large_sides(mortars)
+
+        def download(array: Array) -> Floats:
+            return np.asarray(factor * solver.backend.download(array))
+
+        media, sources = MediaGradient(operator, download(backward.sums)), download(backward.source_sums)
+        if isinstance(backward, Backward):
+            media.add_large_sides(download(backward.mortar_sums))
+        elif solver.leap is not None:
+            media.add_resistance(solver.leap, solver.dt, download(backward.resistance_sums))
         if solver.sponge is not None:
-            media.add_layer(solver.sponge, solver.dt, factor * solver.backend.download(backward.layer_sums))
+            media.add_layer(solver.sponge, solver.dt, download(backward.layer_sums))
         strengths = [source.strengths(solver.medium, self.mesh.dim) for source in self.sources]
         of_strengths = np.zeros((0, len(solver.unknowns)))
         if forward.sources is not None and forward.sources.delta is not None:
             points = forward.sources.delta.points
+            sources = self._of_both_halves(solver, sources)
             media.subtract_moments(points, np.array(strengths, np.float64)[points.point], sources)
             of_strengths = of_sources(operator, points, len(self.sources), sources, solver.world)
         return Gradient(value, *media.of_speeds(), of_strengths)

@@ -12,8 +12,7 @@ adjoint run in reverse order, with u = b and k = a, velocities reversed. Each st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,71 +22,14 @@ from seiche.backend import Array
 from seiche.kernels.registry import KernelSpec, dg, dg_adjoint
 from seiche.observe.stage import Stage
 from seiche.waves.basis import LSRK_A, LSRK_B
-from seiche.waves.probes import Receivers
+from seiche.waves.forward import ForwardSteps, run
+from seiche.waves.residuals import Residuals
 from seiche.waves.solver import WaveSolver
-from seiche.waves.source_terms import SourceOptions, SourceTerms
-from seiche.waves.sources import PointSource
-from seiche.waves.steps import Parts, WaveSteps
 from seiche.waves.sweeps import STAGES, around_messages
 
 Floats = npt.NDArray[np.float64]
 
 _TAPE: tuple[dg.Tape, ...] = ("tape_first", "tape", "tape", "tape", "tape_last")
-
-
-class ForwardSteps:
-    """The steps of a solver with all amplitudes and samples of a run on the device."""
-
-    def __init__(
-        self,
-        solver: WaveSolver,
-        steps: int,
-        sources: Sequence[PointSource],
-        receivers: Sequence[Sequence[float]],
-    ) -> None:
-        """Upload the amplitudes of all `steps` steps and assemble the stages (collective)."""
-        self._solver, self.steps, self.step = solver, steps, 0
-        operator, world, dt = solver.operator, solver.world, solver.dt
-        self.clock = solver.backend.zeros(1, np.uint64)
-        self.arrays = replace(solver.arrays, clock=self.clock)
-        self.receivers = Receivers(operator, receivers, self.clock, steps, world, interval=1)
-        self.sources: SourceTerms | None = None
-        if sources:
-            options = SourceOptions("delta", leapfrog=False, attenuated=False)
-            self.sources = SourceTerms(operator, sources, (self.clock, steps, dt), world, options)
-            self.sources.send(0, 0, dt)
-        sampled, plain = (
-            Parts(solver.ghosts, self.sources, probes, solver.sponge) for probes in (self.receivers, None)
-        )
-        self._phases = [self._steps(parts) for parts in (plain, sampled)]
-        self._begin = dict[tuple[int, int], list[Stage]]()
-
-    def _steps(self, parts: Parts) -> list[list[Stage]]:
-        steps = WaveSteps(self._solver.operator, self.arrays, parts, self._solver.dt)
-        return [steps.runge_kutta(self._solver.sweeps, trace) for trace in (0, 1)]
-
-    def advance(self, end: int, *, record: bool = False) -> None:
-        """Advance to the step `end`, and sample the receivers if `record`."""
-        while self.step < end:
-            run(self._phases[record][self.step % 2])
-            self.step += 1
-
-    def resume(self, step: int, state: Array) -> None:
-        """Set clock and traces to those of `state`, that of `step`."""
-        backend, trace = self._solver.backend, step % 2
-        self.step = step
-        backend.assign(self.clock, np.array([step], np.uint64))
-        key = backend.pointer(state), trace
-        if key not in self._begin:
-            steps = WaveSteps(self._solver.operator, replace(self.arrays, u=state), Parts(), self._solver.dt)
-            self._begin[key] = steps.first_traces(trace)
-        run(self._begin[key])
-
-
-def run(stages: list[Stage]) -> None:
-    """Run stages in order."""
-    for stage in stages:
-        stage.action()
 
 
 class _StagesOfState(NamedTuple):
@@ -128,7 +70,7 @@ class Backward:
         self.mortar_sums = backend.zeros(shape, np.float64)
         parts = len(forward.sources.delta.points.point) if forward.sources and forward.sources.delta else 0
         self.source_sums = backend.zeros((parts, disc.fields, nodes), np.float64)
-        self._residuals = _Residuals(solver, forward, index)
+        self._residuals = Residuals(solver, forward.receivers, index, steps=forward.steps, clock=forward.clock)
         items, products = solver.sponge.items if solver.sponge else 0, sums - len(operator.impedances)
         self.layer_sums = backend.zeros((items, products, nodes), np.float64)
         later = range(1, STAGES)
@@ -290,65 +232,3 @@ class Backward:
         members |= {"stage": number, "dt": self._solver.dt}
         spec = dg_adjoint.source_slopes(self._operator.disc)
         return [Stage("source slopes", *self._operator.launch(spec, 0, sources.delta.items, **members))]
-
-
-class _Residuals:
-    """The residuals at receivers as sources of the adjoint: one for each part of a receiver and recorded unknown."""
-
-    def __init__(self, solver: WaveSolver, forward: ForwardSteps, index: list[int]) -> None:
-        self._solver, self._points, self._index = solver, forward.receivers.points, index
-        self._clock = forward.clock
-        operator, points = solver.operator, self._points
-        disc, backend = operator.disc, solver.backend
-        repeats = len(index)
-        volume = np.prod(operator.mesh.sizes[points.element] / 2, axis=1)
-        strengths = np.zeros((len(points.element), repeats, disc.fields))
-        for column, number in enumerate(index):
-            sign = -1.0 if operator.fields[number].startswith("v") else 1.0
-            strengths[:, column, number] = sign * points.share / volume
-        elements, first = np.unique(np.repeat(points.element, repeats), return_index=True)
-        weights = np.repeat(points.values / operator.basis.weights, repeats, axis=0)
-        self._items, self._count = len(elements), len(weights)
-        self._largest = self._largest_change(strengths.reshape(-1, disc.fields), weights)
-        self._arrays = {
-            "elements": backend.upload(elements.astype(np.int32)),
-            "first": backend.upload(np.append(first, len(weights)).astype(np.int32)),
-            "weights": operator.real_array(weights),
-            "strengths": operator.real_array(strengths),
-        }
-        self._amplitudes = backend.zeros((forward.steps + 1) * self._count, disc.real)
-
-    def _largest_change(self, strengths: Floats, weights: Floats) -> float:
-        """Return the largest change of the adjoint by a residual of one."""
-        solver, points = self._solver, self._points
-        material = solver.material
-        inverse = (1 / material.density).reshape(len(material.density), -1).max(1)
-        factors = np.repeat(inverse[:, None], strengths.shape[1], axis=1)
-        if solver.medium == "acoustic":
-            factors[:, 0] = material.longitudinal.reshape(len(material.density), -1).max(1)
-        rows = np.repeat(points.element, len(self._index))
-        changes = np.abs(strengths).max(1, initial=0.0) * factors[rows].max(1, initial=0.0)
-        changes = changes * np.abs(weights).max(2).prod(1)
-        largest = self._solver.world.allreduce_max(np.array([changes.max(initial=0.0)]))
-        return float(largest[0])
-
-    def send(self, residual: Floats) -> float:
-        """Upload the residuals, scaled by a power of two so that single precision neither over- nor underflows."""
-        solver = self._solver
-        largest = self._largest * float(np.abs(residual).max(initial=0.0)) * solver.dt
-        factor = 2.0 ** -np.round(np.log2(largest)) if largest > 0 else 1.0
-        if self._items:
-            values = np.pad(residual[:, self._points.point] * factor, ((1, 0), (0, 0), (0, 0)))  # none at time zero
-            solver.backend.assign(self._amplitudes, values.reshape(-1).astype(solver.disc.real))
-        return 1 / float(factor)
-
-    def stages(self, u: Array, k: Array, trace: Array) -> list[Stage]:
-        """Return the launch that adds the residuals after a step to k, and B of the last stage times them to u."""
-        if not self._items:
-            return []
-        operator = self._solver.operator
-        members = {**self._arrays, "on": operator.members, "u": u, "k": k, "next_trace": trace, "clock": self._clock}
-        members |= {"amplitudes": self._amplitudes, "sources": self._count, "stage": 0}
-        scheme = {"b": LSRK_B[-1], "dt": self._solver.dt}
-        spec = dg.add_sources(operator.disc, 1)
-        return [Stage("residuals", *operator.launch(spec, 0, self._items, **members, **scheme))]

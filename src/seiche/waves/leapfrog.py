@@ -66,7 +66,10 @@ class Leapfrog:
         elements = np.nonzero((rates > 0).any((1, 2)))[0]
         half = dt / 2 * rates[elements]
         self._absorbing_count = len(elements)
-        self._elements = operator.backend.upload(elements.astype(np.int32))
+        #: Elements at absorbing sides.
+        self.absorbing = elements
+        #: These on the device.
+        self.elements = operator.backend.upload(elements.astype(np.int32))
         self._factors = operator.real_array(1 - half), operator.real_array(1 / (1 + half))
 
     def half(self, half: dg.Half, dt: float) -> list[Stage]:
@@ -113,5 +116,5 @@ class Leapfrog:
             return []
         operator, spec = self._operator, dg.absorbing_impedance(self._operator.disc)
         members: dict[str, Any] = {"on": operator.members, "u": self._u, "trace": self._trace}
-        members |= {"elements": self._elements, "factors": self._factors[int(after)]}
+        members |= {"elements": self.elements, "factors": self._factors[int(after)]}
         return [Stage("absorbing sides", *operator.launch(spec, 0, self._absorbing_count, **members))]

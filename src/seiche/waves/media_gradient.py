@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
+from seiche.waves.leapfrog import Leapfrog, absorption_rates
+from seiche.waves.mesh import NONE
 from seiche.waves.operator import Operator
 from seiche.waves.sources import Points
 from seiche.waves.sponge import Sponge
@@ -32,8 +34,8 @@ class MediaGradient:
         self._sums = np.moveaxis(sums * weights, 1, 0)
         #: Derivatives with respect to the impedances of each kind of wave, (kinds, elements(, nodes)).
         self.impedances = self._sums[2 if acoustic else 3 :]
-        #: Derivatives with respect to c_p by the rates of an absorbing layer.
-        self._of_layer = np.zeros_like(self._sums[0])
+        #: Derivatives with respect to c_p and c_s by the rates of a layer, and of absorbing sides in leapfrog.
+        self._of_rates = np.zeros_like(self._sums[0]), np.zeros_like(self._sums[0])
 
     def add_large_sides(self, slopes: Floats) -> None:
         """Add the derivatives of large sides of hanging faces, at the nodes of their small sides."""
@@ -67,7 +69,32 @@ class MediaGradient:
             shear = np.divide(deviator, 2 * mu, out=np.zeros_like(deviator), where=mu > 0)
             potential = sums[:, 1] / (dim * (dim * stiff - (2 * dim - 2) * mu)) + shear
         slopes = -dt * sponge.rates / cp * operator.weights[elements] * (potential - rho * sums[:, 0])
-        self._of_layer[elements] += slopes if material.by_node else slopes.sum(1)
+        self._of_rates[0][elements] += slopes if material.by_node else slopes.sum(1)
+
+    def add_resistance(self, leap: Leapfrog, dt: float, sums: Floats) -> None:
+        """Add the derivatives by absorbing sides in leapfrog, whose rates are proportional to c_p or c_s.
+
+        `sums` has the products of velocities and a before and after the damping, (2, elements, dim, nodes).
+        """
+        operator, mesh, elements = self._operator, self._operator.mesh, leap.absorbing
+        by_node = operator.material.by_node
+        weights = operator.weights[elements] * operator.material.density[elements][:, slice(None) if by_node else None]
+        late = 1 / (1 + dt / 2 * absorption_rates(operator)[elements])
+        slopes = dt / 2 * weights[:, None] * (sums[0] + late**2 * sums[1])
+        lift = operator.disc.nodes * (operator.disc.nodes - 1) / 2
+        for face, kind in enumerate(operator.boundaries):
+            axis, nodes = face // 2, operator.face_nodes[face]
+            rows = np.nonzero(mesh.kinds[elements, face, 0] == NONE)[0] if kind == "absorbing" else np.zeros(0, np.intp)
+            scale = lift * 2.0 / mesh.sizes[elements[rows], axis]
+            for component in range(mesh.dim):
+                if operator.disc.medium == "acoustic" and component != axis:
+                    continue
+                of_speed = self._of_rates[int(component != axis)]
+                values = scale[:, None] * slopes[rows, component][:, nodes]
+                if by_node:
+                    of_speed[elements[rows, None], nodes] += values
+                else:
+                    of_speed[elements[rows]] += values.sum(1)
 
     def subtract_moments(self, points: Points, strengths: Floats, sums: Floats) -> None:
         """Remove the changes of the stress by moments, which do not depend on the moduli.
@@ -98,14 +125,15 @@ class MediaGradient:
         if self._operator.disc.medium == "acoustic":
             kappa = self._sums[1] / stiff**2
             of_density = density + kappa * cp**2 + zp * cp
-            return of_density, 2 * rho * cp * kappa + rho * zp + self._of_layer, np.zeros_like(cp)
+            return of_density, 2 * rho * cp * kappa + rho * zp + self._of_rates[0], np.zeros_like(cp)
         zs = np.where(cs > 0, self.impedances[1], 0.0)  # a fluid remains a fluid
         lam = self._sums[1] / (dim * stiff - (2 * dim - 2) * mu) ** 2
         deviator = self._sums[2] - self._sums[1] / dim
         shear = 2 * (np.divide(deviator, 4 * mu**2, out=np.zeros_like(mu), where=mu > 0) + lam / dim)
         density = density + lam * (cp**2 - 2 * cs**2) + shear * cs**2 + zp * cp + zs * cs
-        of_cp = 2 * rho * cp * lam + rho * zp + self._of_layer
-        return density, of_cp, rho * cs * (2 * shear - 4 * lam) + rho * zs
+        of_cp = 2 * rho * cp * lam + rho * zp + self._of_rates[0]
+        of_cs = rho * cs * (2 * shear - 4 * lam) + rho * zs
+        return density, of_cp, of_cs + np.where(cs > 0, self._of_rates[1], 0.0)
 
 
 def values_at_nodes(points: Points) -> Floats:

@@ -68,7 +68,7 @@ class WaveSolver(SolverBase):
         operator: the right-hand side.
         u: the unknowns on the device, (elements, unknowns, nodes).
         arrays: these, the Runge-Kutta register, traces and clock.
-        sweeps: the kernels of a Runge-Kutta stage.
+        sweeps, leap: the kernels of a Runge-Kutta stage, or of leapfrog.
         largest_step: the longest stable time step.
         ghosts, sources, receivers, sponge, peak, memory: components of a step, None if unused.
     """
@@ -209,12 +209,12 @@ class WaveSolver(SolverBase):
         self.arrays = arrays
         self._steps = WaveSteps(self.operator, arrays, self._parts, self.dt)
         self._begin = (self._steps.first_traces(0), self._steps.first_traces(1))
-        self._leap: Leapfrog | None = None
+        self.leap: Leapfrog | None = None
         self._rate: tuple[list[Stage], ...] = ()
         self._phases: tuple[list[Stage], list[Stage]]
         if leapfrog:
-            self._leap = Leapfrog(self.operator, self.u, arrays.traces[0], self.ghosts, self.dt)
-            self._phases = (self._steps.leapfrog(self._leap),) * 2
+            self.leap = Leapfrog(self.operator, self.u, arrays.traces[0], self.ghosts, self.dt)
+            self._phases = (self._steps.leapfrog(self.leap),) * 2
         else:
             state = self.u, arrays.k
             sweeps = Sweeps(self.operator, variant, state, arrays.traces, ghosts=self.ghosts, memory=self.memory)
@@ -252,7 +252,7 @@ class WaveSolver(SolverBase):
     @property
     def velocity_time_offset(self) -> float:
         """Return the time from the velocities to the other unknowns: dt / 2 with leapfrog, else 0."""
-        return 0.0 if self._leap is None else self.dt / 2
+        return 0.0 if self.leap is None else self.dt / 2
 
     def values(self) -> npt.NDArray[Any]:
         """Return the unknowns of this rank's elements, (elements, unknowns, nodes); x varies fastest among nodes.
@@ -303,8 +303,8 @@ class WaveSolver(SolverBase):
         if self.receivers is not None:
             self.receivers.clear()
         stages = list(self._begin[step % 2])
-        if self._leap is not None and not staggered:
-            stages += [*self._leap.half("velocities", -self.dt / 2), *self._steps.mortar_traces(0)]
+        if self.leap is not None and not staggered:
+            stages += [*self.leap.half("velocities", -self.dt / 2), *self._steps.mortar_traces(0)]
         for stage in stages:
             stage.action()
 
@@ -331,16 +331,16 @@ class WaveSolver(SolverBase):
         state = self.values().astype(np.float64)
         if self.memory is not None:
             return 0.5 * exact_sum(self.memory.products(state), self.world)
-        if self._leap is None:
+        if self.leap is None:
             return energy(state, self.operator, self.world)
-        return 0.5 * exact_sum(products(state, self._leap.next_velocities(self._begin[0]), self.operator), self.world)
+        return 0.5 * exact_sum(products(state, self.leap.next_velocities(self._begin[0]), self.operator), self.world)
 
     def rhs(self) -> npt.NDArray[np.float64]:
         """Return L(u) of the present state, without sources, (elements, fields, nodes) (collective).
 
         Raises CaseError with leapfrog.
         """
-        if self._leap is not None:
+        if self.leap is not None:
             raise CaseError('waves: the rate of change requires integrator = "runge-kutta"')
         for stage in self._rate[self.step % 2]:
             stage.action()

@@ -5,37 +5,11 @@
 /// u and k of the stage are b and a with the sign of velocities reversed. Words per node: those of an inner stage, the
 /// forward register once, the forward state and its traces at the faces.
 #pragma once
-#include "../team_sums.hpp"
+#include "adjoint_sums.hpp"
 #include "mortar.hpp"
 #include "stage.hpp"
 
 namespace seiche {
-
-/// Invariants of a pair of states: v . v' and p p' in a fluid; v . v', tr S tr S' and S : S' in a solid.
-template <class Fields>
-inline constexpr int invariants = Fields::waves == 1 ? 2 : 3;
-
-template <class Fields, class Real>
-SEICHE_FN void invariants_of(const Real (&p)[Fields::count], const Real (&q)[Fields::count],
-                             Real (&target)[invariants<Fields>]) {
-  constexpr int dim = Fields::dim, v = Fields::velocity(0, 0);
-  Real product = p[v] * q[v];
-  static_for<1, dim>([&]<int c>() SEICHE_INLINED { product = multiply_add(p[v + c], q[v + c], product); });
-  target[0] = product;
-  if constexpr (Fields::waves == 1) {
-    target[1] = p[0] * q[0];
-  } else {
-    Real first = p[dim], second = q[dim], normal = p[dim] * q[dim], shear = Real(0);
-    static_for<dim + 1, 2 * dim>([&]<int f>() SEICHE_INLINED {
-      first += p[f];
-      second += q[f];
-      normal = multiply_add(p[f], q[f], normal);
-    });
-    static_for<2 * dim, Fields::count>([&]<int f>() SEICHE_INLINED { shear = multiply_add(p[f], q[f], shear); });
-    target[1] = first * second;
-    target[2] = multiply_add(Real(2), shear, normal);
-  }
-}
 
 /// Derivative of the face terms with respect to an impedance. An absorbing side has the impedance of its element on
 /// both sides.
@@ -219,39 +193,6 @@ struct AdjointStage {
   }
 };
 
-/// The invariants of a and the state in the elements of an absorbing layer, for the derivatives with respect to its
-/// rates: totals[(item, invariant), node].
-template <class Elements>
-struct LayerSums {
-  using Real = typename Elements::Real;
-  using Fields = typename Elements::Fields;
-  using Box = typename Elements::Box;
-  static constexpr int products = invariants<Fields>;
-  static constexpr int bytes = static_cast<int>(sizeof(Real)) * 2 * Elements::size +
-                               2 * static_cast<int>(sizeof(double)) * products * Box::nodes;
-  const Real* k;
-  const Real* state;
-  const i32* elements;
-  double* totals;
-
-  using Scratch = NoScratch;
-
-  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
-    const Index begin = Index{elements[item]} * Elements::size;
-    team.for_each(Box::nodes, [&](int node) SEICHE_INLINED {
-      Real adjoint[Fields::count], forward[Fields::count], value[products];
-      static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
-        adjoint[f] = k[begin + f * Box::nodes + node];
-        forward[f] = state[begin + f * Box::nodes + node];
-      });
-      invariants_of<Fields>(adjoint, forward, value);
-      static_for<0, products>([&]<int q>() SEICHE_INLINED {
-        totals[(item * products + q) * Box::nodes + node] += static_cast<double>(value[q]);
-      });
-    });
-  }
-};
-
 /// Derivatives with respect to the impedances of the large sides of hanging faces, at the nodes of the small sides:
 /// totals[(side, child, kind), node].
 template <class Elements, bool nodal>
@@ -315,38 +256,6 @@ struct MortarSlopes {
                  scratch.fine[half + q], target[q], dt_unused);
     });
     team.barrier();
-  }
-};
-
-/// Adds dt times the amplitude of each source times b to totals[(source, field), node].
-template <class Elements>
-struct SourceSlopes {
-  using Real = typename Elements::Real;
-  using Fields = typename Elements::Fields;
-  using Box = typename Elements::Box;
-  static constexpr int stages = 5;
-  static constexpr int bytes = (static_cast<int>(sizeof(Real)) + 2 * static_cast<int>(sizeof(double))) * Elements::size;
-  const Real* u;
-  const i32* elements;
-  const i32* first;
-  const Real* amplitudes;  ///< for each source, stage and step
-  const u64* clock;
-  double* totals;
-  Index sources;
-  i32 stage;
-  Real dt;
-
-  using Scratch = NoScratch;
-
-  SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
-    const Real* source = u + Index{elements[item]} * Elements::size;
-    const Real* amplitudes_of_stage = amplitudes + (static_cast<Index>(clock[0]) * stages + stage) * sources;
-    for (int s = first[item]; s < first[item + 1]; ++s) {
-      const Real factor = dt * amplitudes_of_stage[s];
-      double* target = totals + Index{s} * Elements::size;
-      team.for_each(Elements::size,
-                    [&](int q) SEICHE_INLINED { target[q] += static_cast<double>(factor * source[q]); });
-    }
   }
 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of the adjoint of the discontinuous Galerkin method, `kernels/dg/adjoint.hpp`."""
+"""Kernels of the adjoint of the discontinuous Galerkin method, `kernels/dg/adjoint.hpp` and `adjoint_sums.hpp`."""
 
 from __future__ import annotations
 
@@ -79,18 +79,31 @@ def mortar_slopes(scheme: Discretisation) -> KernelSpec:
 def layer_sums(scheme: Discretisation) -> KernelSpec:
     """Sums for the derivatives with respect to the rates of an absorbing layer; one item per element of the layer."""
     members = pointers("k state elements totals")
-    return per_element(scheme, f"LayerSums<{scheme.type}>", "dg/adjoint.hpp", members, few=True)
+    return per_element(scheme, f"LayerSums<{scheme.type}>", "dg/adjoint_sums.hpp", members, few=True)
 
 
-def source_slopes(scheme: Discretisation) -> KernelSpec:
-    """Derivatives with respect to sources; one item per element with sources."""
+def leap_sums(scheme: Discretisation) -> KernelSpec:
+    """Sums of a leapfrog step for the derivatives with respect to the media."""
+    members: Members = (*pointers("a before middle after totals"), ("weights", (scheme.real, scheme.nodes)))
+    threads = per_element(scheme, "", "", members, few=True).threads
+    return per_element(scheme, f"LeapSums<{scheme.type},{threads}>", "dg/adjoint_sums.hpp", members, few=True)
+
+
+def resistance_sums(scheme: Discretisation) -> KernelSpec:
+    """Sums for the derivatives with respect to absorbing sides in leapfrog; one item per adjacent element."""
+    members = pointers("a state elements totals")
+    return per_element(scheme, f"ResistanceSums<{scheme.type}>", "dg/adjoint_sums.hpp", members)
+
+
+def source_slopes(scheme: Discretisation, stages: int = 5) -> KernelSpec:
+    """Derivatives with respect to sources, in a scheme of `stages`; one item per element with sources."""
     members: Members = (
         *pointers("u elements first amplitudes clock totals"),
         ("sources", "int64"),
         ("stage", "int32"),
         ("dt", scheme.real),
     )
-    return per_element(scheme, f"SourceSlopes<{scheme.type}>", "dg/adjoint.hpp", members, few=True)
+    return per_element(scheme, f"SourceSlopes<{scheme.type},{stages}>", "dg/adjoint_sums.hpp", members, few=True)
 
 
 def other_kernels() -> Iterator[KernelSpec]:
@@ -105,4 +118,4 @@ def other_kernels() -> Iterator[KernelSpec]:
             Discretisation(medium, 2, 5, flux=CENTRAL, hanging=True),
         ):
             yield from (adjoint_stage(scheme), mortar_slopes(scheme), source_slopes(scheme), layer_sums(scheme))
-            yield taped_stage(scheme, "tape")
+            yield from (taped_stage(scheme, "tape"), leap_sums(scheme), resistance_sums(scheme))
