@@ -40,14 +40,14 @@ def prepare(folder: Path, compiler: list[str]) -> Path:
     sys.path.insert(0, str(folder))
     from seiche.backend.host_compiler import flags_of
     from seiche.native.levels import cpu_field, levels_of
-    from seiche.native.make_table import load_registry, table_hash
+    from seiche.native.make_table import headers_hash
 
     kernels = package / "kernels"
-    headers = table_hash(kernels, load_registry(kernels), "common")
     source = (
         '#include "row.hpp"\nnamespace seiche {\nconst Row* const tables[] = {nullptr};\n'
         "const int none = 0;\nconst int* const table_sizes[] = {&none};\nconst int table_count = 0;\n"
-        f'const char* const headers_hash = "{headers}";\n}}\n#include "native.cpp"\n'
+        f'const char* const headers = "launch.hpp";\n'
+        f'const char* const headers_hash = "{headers_hash(kernels, ["launch.hpp"])}";\n}}\n#include "native.cpp"\n'
     )
     level = levels_of(cpu_field("flags").split())[0]
     includes, target = (f"-I{kernels}", f"-I{package / 'native'}"), str(package / "native" / f"seiche_{level}.so")

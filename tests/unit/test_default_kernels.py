@@ -109,6 +109,19 @@ def test_default_waves_need_no_compiler(dimensions: int, shear: str, loaded: set
 
 
 def test_a_table_has_every_kernel_once_and_the_larger_one_contains_the_smaller() -> None:
-    common, defaults = (Counter(spec.type for spec in rows_of(registry, table)) for table in TABLES)  # type: ignore[arg-type]
-    assert max(common.values()) == max(defaults.values()) == 1
+    common, defaults, frequent = (Counter(spec.type for spec in rows_of(registry, table)) for table in TABLES)  # type: ignore[arg-type]
+    assert max(common.values()) == max(defaults.values()) == max(frequent.values()) == 1
     assert common.keys() < defaults.keys()
+    assert frequent.keys() < defaults.keys()
+
+
+def test_sweeps_of_default_runs_have_every_instruction_set() -> None:
+    frequent = {spec.type for spec in rows_of(registry, "frequent")}  # type: ignore[arg-type]
+    for layout in ("list-aa-even", "list-aa-odd"):
+        assert flow.stream_collide(layout, "float32", "float32", "constant", "none").type in frequent
+    assert flow.stream_collide("tiles-8", "float32", "float32", "constant", "immersed-own").type in frequent
+    assert flow.observe("list-aa-even", "float32", "float32", "constant").type not in frequent
+
+
+def test_every_rare_functor_is_in_the_table_of_wheels() -> None:
+    assert {kernel.partition("<")[0] for kernel in IN_WHEELS} >= registry.rare.FEW_ITEMS

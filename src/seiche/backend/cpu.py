@@ -22,10 +22,9 @@ from seiche.backend.host_compiler import ROW, compiled_row
 from seiche.backend.host_threads import host_threads
 from seiche.backend.transforms import Transforms, cpu_transforms
 from seiche.errors import BackendUnavailable, KernelCompileError
-from seiche.kernels import registry
 from seiche.kernels.registry import KernelSpec
 from seiche.native.levels import LEVELS, cpu_field, levels_of
-from seiche.native.make_table import TABLES, table_hash
+from seiche.native.make_table import headers_hash
 
 #: Arrays that each way of `seiche_move` reads or writes, and the way in which threads first write to the arrays.
 _ARRAYS_MOVED, _PLACE_PAGES = (2, 2, 2, 3), 4
@@ -41,8 +40,10 @@ def _built_levels(folder: Path) -> list[str]:
     return [level for level in LEVELS if (folder / f"seiche_{level}.so").exists()]
 
 
-def _selected_level(folder: Path) -> str:
-    """Return the best instruction set of this processor with kernels in `folder`, or the one in SEICHE_CPU_LEVEL.
+def _selected_levels(folder: Path) -> list[str]:
+    """Return the instruction sets of this processor with kernels in `folder`, the best one first.
+
+    SEICHE_CPU_LEVEL selects the best one.
 
     Raises:
         BackendUnavailable: there are no such kernels.
@@ -53,29 +54,30 @@ def _selected_level(folder: Path) -> str:
         levels_of(cpu_field("flags").split()),
     )
     if requested:
-        candidates, target, setting = [requested], f"SEICHE_CPU_LEVEL={requested}", requested
+        lower = list(LEVELS)[list(LEVELS).index(requested) :] if requested in built_levels else []
+        candidates, target, setting = lower, f"SEICHE_CPU_LEVEL={requested}", requested
     else:
         candidates, target, setting = supported, f"this processor ({supported[0]})", "all"
-    for level in candidates:
-        if level in built_levels:
-            return level
-    raise BackendUnavailable(
-        f"no CPU kernels for {target} in {folder}, only for {', '.join(built_levels) or 'none'}: install Seiche on this"
-        f" machine (pip install .) or with -C cmake.define.SEICHE_LEVELS={setting}"
-    )
+    selected = [level for level in candidates if level in built_levels]
+    if not selected:
+        raise BackendUnavailable(
+            f"no CPU kernels for {target} in {folder}, only for {', '.join(built_levels) or 'none'}: install Seiche on"
+            f" this machine (pip install .) or with -C cmake.define.SEICHE_LEVELS={setting}"
+        )
+    return selected
 
 
 @cache
-def _table() -> tuple[ctypes.CDLL, str]:
-    """Load the table for the instruction set of `_selected_level`; return library and level."""
-    level = _selected_level(_NATIVE)
-    path = _NATIVE / f"seiche_{level}.so"
+def _library(path: Path) -> ctypes.CDLL:
+    """Load a table.
+
+    Raises:
+        BackendUnavailable: it was built from other kernel headers.
+    """
     # Idle threads release their cores soon, for other processes.
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
     library = ctypes.CDLL(str(path))
-    library.seiche_headers_hash.restype = ctypes.c_char_p
-    hashes = (table_hash(_NATIVE.parent / "kernels", registry, table) for table in TABLES)
-    if library.seiche_headers_hash().decode() not in hashes:
+    if not _built_from_present_headers(library):
         raise BackendUnavailable(f"{path} was built from other kernel headers: reinstall Seiche (pip install .)")
     library.seiche_find.argtypes, library.seiche_find.restype = [ctypes.c_char_p], ctypes.POINTER(_KernelRow)
     library.seiche_launch.argtypes = [
@@ -87,7 +89,35 @@ def _table() -> tuple[ctypes.CDLL, str]:
     library.seiche_launch.restype = None
     library.seiche_move.argtypes = [*[ctypes.c_void_p] * 2, ctypes.c_longlong, *[ctypes.c_int] * 2]
     library.seiche_move.restype = None
-    return library, level
+    return library
+
+
+def _built_from_present_headers(library: ctypes.CDLL) -> bool:
+    """Return whether the kernel headers are those from which a table was built."""
+    try:
+        library.seiche_headers.restype = library.seiche_headers_hash.restype = ctypes.c_char_p
+        headers = library.seiche_headers().decode().split()
+        return bool(library.seiche_headers_hash().decode() == headers_hash(_NATIVE.parent / "kernels", headers))
+    except (AttributeError, FileNotFoundError):  # a table of an earlier version; a header that no longer exists
+        return False
+
+
+@cache
+def _table() -> tuple[ctypes.CDLL, str]:
+    """Return the table for the best instruction set, and the name of that set."""
+    level = _selected_levels(_NATIVE)[0]
+    return _library(_NATIVE / f"seiche_{level}.so"), level
+
+
+@cache
+def _built_row(kernel_type: str) -> Any:
+    """Return the row of a kernel in the table of the best instruction set that has it, or None.
+
+    In a wheel, only the table of the lowest set has the rare kernels (`kernels/registry/rare.py`).
+    """
+    libraries = (_library(_NATIVE / f"seiche_{level}.so") for level in _selected_levels(_NATIVE))
+    rows = (library.seiche_find(kernel_type.encode()) for library in libraries)
+    return next((row for row in rows if row), None)
 
 
 @cache
@@ -103,7 +133,7 @@ class CpuKernel(Kernel):
     def __init__(self, spec: KernelSpec, threads: int) -> None:
         """Find or compile the row and compare the size of its argument struct with Python's."""
         self._library, level = _table()
-        self._row = self._library.seiche_find(spec.type.encode()) or _compiled_row(spec, level)
+        self._row = _built_row(spec.type) or _compiled_row(spec, level)
         super().__init__(spec, int(self._row.contents.bytes))
         if self._row.contents.size != self.dtype.itemsize:
             raise KernelCompileError(

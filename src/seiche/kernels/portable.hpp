@@ -10,6 +10,8 @@
 
 #if defined(__CUDACC__)
 #define SEICHE_FN __device__ __forceinline__
+/// A long function that several kernels call. On the CPU it is compiled once for all kernels of a source file.
+#define SEICHE_CALLED SEICHE_FN
 #define SEICHE_INLINED
 /// Skips this item. On the CPU all lanes of a vector continue, so their work must be harmless.
 #define SEICHE_SKIP_IF(condition) \
@@ -19,6 +21,7 @@
 #define SEICHE_ONE_BY_ONE _Pragma("unroll 1")
 #else
 #define SEICHE_FN inline __attribute__((always_inline))
+#define SEICHE_CALLED __attribute__((noinline))
 #define SEICHE_INLINED __attribute__((always_inline))
 #define SEICHE_SKIP_IF(condition)
 #define SEICHE_UNROLLED

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the C++ sources of the CPU kernel table from the registry: `make_table.py KERNELS OUTPUT_FOLDER PARTS TABLE`.
 
-TABLE is `common`, or `defaults`, which also has the kernels that the default settings of all solvers need.
+TABLE is `common`, or `defaults`, which also has the kernels that the default settings of all solvers need, or
+`frequent`, that without the kernels whose instruction set hardly matters.
 
-A hash of the included kernel headers is added, to reject a library built from other headers.
+The names of the included kernel headers and a hash of their content are added, to reject a library built from others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -45,21 +47,19 @@ def load_registry(kernels: Path) -> ModuleType:
     return module
 
 
-#: Tables: the kernels of most runs; in wheels also those for the default settings of every solver.
-TABLES = ("common", "defaults")
+#: Tables: the kernels of most runs; in wheels also those for the default settings of every solver, at the instruction
+#: sets above the lowest one without the rare kernels.
+TABLES = ("common", "defaults", "frequent")
 
 
 def rows_of(registry: ModuleType, table: str) -> list[KernelRow]:
     """Return the kernels of a table, each once."""
     rows: list[KernelRow] = list(registry.built_kernels())
-    if table == "defaults":
+    if table != "common":
         rows += registry.default_kernels()
+    if table == "frequent":
+        rows = [kernel for kernel in rows if not registry.is_rare(kernel)]
     return list(dict.fromkeys(rows))
-
-
-def table_hash(folder: Path, registry: ModuleType, table: str) -> str:
-    """Return the hash of the headers of a table; `folder` contains them."""
-    return headers_hash(folder, table_headers(rows_of(registry, table)))
 
 
 def table_headers(kernels: Iterable[KernelRow]) -> list[str]:
@@ -88,7 +88,8 @@ def headers_hash(folder: Path, headers: Iterable[str]) -> str:
 def parts_of(kernels: Iterable[KernelRow], count: int) -> list[list[KernelRow]]:
     """Distribute the rows over `count` parts for parallel compilation.
 
-    A part has kernels of one folder, so that a changed header recompiles only the parts of its folder.
+    A part has consecutive kernels of one folder: a changed header recompiles only the parts of its folder, and kernels
+    that call the same functions (SEICHE_CALLED) are compiled together.
     """
     folders: dict[str, list[KernelRow]] = {}
     for kernel in kernels:
@@ -98,7 +99,8 @@ def parts_of(kernels: Iterable[KernelRow], count: int) -> list[list[KernelRow]]:
     parts: list[list[KernelRow]] = []
     for rows in folders.values():
         share = 1 + spare * len(rows) // total
-        parts += [rows[part::share] for part in range(share)]
+        ends = [len(rows) * part // share for part in range(share + 1)]
+        parts += [rows[begin:end] for begin, end in pairwise(ends)]
     return parts + [[] for _ in range(count - len(parts))]
 
 
@@ -122,7 +124,9 @@ def main(kernels_folder: str, output: str, parts: str, table: str) -> None:
     text += "const Row* const tables[] = {" + ", ".join(f"table_{p}" for p in range(count)) + "};\n"
     text += "const int* const table_sizes[] = {" + ", ".join(f"&table_{p}_size" for p in range(count)) + "};\n"
     text += f"const int table_count = {count};\n"
-    text += f'const char* const headers_hash = "{table_hash(source, registry, table)}";\n}}  // namespace seiche\n'
+    headers = table_headers(kernels)
+    text += f'const char* const headers = "{" ".join(headers)}";\n'
+    text += f'const char* const headers_hash = "{headers_hash(source, headers)}";\n}}  // namespace seiche\n'
     write_if_changed(folder / "tables.cpp", text)
 
 

@@ -16,7 +16,12 @@ __attribute__((visibility("default"))) const seiche::Row* seiche_find(const char
   return nullptr;
 }
 
-/// Hash of the kernel headers that the table was built from.
+/// Names of the kernel headers that the table was built from, separated by spaces.
+__attribute__((visibility("default"))) const char* seiche_headers() {
+  return seiche::headers;
+}
+
+/// Hash of these headers and of all that they include.
 __attribute__((visibility("default"))) const char* seiche_headers_hash() {
   return seiche::headers_hash;
 }

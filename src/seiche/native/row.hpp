@@ -15,6 +15,7 @@ struct Row {
 extern const Row* const tables[];
 extern const int* const table_sizes[];
 extern const int table_count;
+extern const char* const headers;
 extern const char* const headers_hash;
 
 }  // namespace seiche

@@ -204,7 +204,7 @@ struct Elements {
   }
 
   /// Writes all traces of an element from its state in memory.
-  SEICHE_FN void write_all(const Team& team, Index element, const Real* u, Real* trace) const {
+  SEICHE_CALLED void write_all(const Team& team, Index element, const Real* u, Real* trace) const {
     static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
       static_for<0, 2>([&]<int side>() SEICHE_INLINED {
         team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {

@@ -18,7 +18,7 @@ struct IncidentColumns {
   double spacing;
 
   /// Columns at a point `offset` steps after the present one; with `shift` 1 their derivatives.
-  SEICHE_FN void at(Index point, Index table, double offset, int shift, double (&out)[size]) const {
+  SEICHE_CALLED void at(Index point, Index table, double offset, int shift, double (&out)[size]) const {
     const double time = 4.0 * (static_cast<double>(origin[0] + static_cast<Index>(clock[0])) + offset);
     for (int wave = 0; wave < 2; ++wave) {
       const double table_row = time - delays[2 * point + wave];
@@ -36,7 +36,7 @@ struct IncidentColumns {
       }
     }
   }
-  SEICHE_FN static double sum(const double* factors, const double (&columns)[size]) {
+  SEICHE_CALLED static double sum(const double* factors, const double (&columns)[size]) {
     double result = 0;
     for (int m = 0; m < size; ++m) result += factors[m] * columns[m];
     return result;

@@ -46,8 +46,8 @@ struct Mortars {
 
   /// to (+)= (first x second) from, for all quantities; `middle` is overwritten.
   template <bool add>
-  SEICHE_FN void apply(const Team& team, const Real* first, const Real* second, const Real* source, Real* middle,
-                       Real* target) const {
+  SEICHE_CALLED void apply(const Team& team, const Real* first, const Real* second, const Real* source, Real* middle,
+                           Real* target) const {
     const Real* lines = source;
     if constexpr (dim == 3) {
       team.for_each(numbers, [&](int q) SEICHE_INLINED {

@@ -48,7 +48,7 @@ struct MembraneForce {
   Real rest_area, rest_volume;
   i32 vertices, chunks;
 
-  SEICHE_FN void operator()(Team team, Index cell, Scratch& s) const {
+  SEICHE_CALLED void operator()(Team team, Index cell, Scratch& s) const {
     const Index begin = first + vertices * cell;
     const double* x = positions + begin;
     const double* y = x + stride;

@@ -27,9 +27,10 @@ from . import (
     resident,
     sites,
 )
+from .rare import is_rare
 from .spec import CPP_TYPE, KernelSpec, Member, Members, Real, Store, grouped
 
-__all__ = ["CPP_TYPE", "KernelSpec", "Member", "Members", "Real", "Store", "grouped"]
+__all__ = ["CPP_TYPE", "KernelSpec", "Member", "Members", "Real", "Store", "grouped", "is_rare"]
 
 #: Folders below `kernels/` with their modules.
 _FOLDERS = {m.__name__.rpartition(".")[2]: m for m in (dg, flow, halo, ibm, kspace, membrane, reduce, sites)}
