@@ -27,10 +27,8 @@ def slots_of(rows: npt.NDArray[np.uint32], pieces: npt.NDArray[np.uint32]) -> np
     return slots.reshape(len(slots), -1)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 1 << 15])
 @pytest.mark.parametrize("directions", [14, 18, 26])
-def test_the_tables_contain_the_adjacency(chunk: int, directions: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seiche.flow.runs._CHUNK", chunk)
+def test_the_tables_contain_the_adjacency(directions: int) -> None:
     random = np.random.default_rng(directions)
     count, size = 20 * RUN + 5, 20 * RUN + 64
     first = random.integers(0, 1 << 20, (directions, 1), np.uint32)

@@ -22,9 +22,6 @@ Indices = npt.NDArray[np.int64]
 Coords = npt.NDArray[np.int32]
 Triple = tuple[int, int, int]
 
-#: Sites processed per pass, so that work arrays fit in the cache.
-_CHUNK = 1 << 19
-
 
 @dataclass(frozen=True, eq=False)
 class SiteRows:
@@ -51,13 +48,12 @@ class SiteRows:
     @staticmethod
     def of_coords(shape: Triple, periodic: tuple[bool, bool, bool], coords: Coords) -> SiteRows:
         """Return the sites at `coords` (n, 3), ascending and inside `shape`."""
-        starts = [np.zeros(min(len(coords), 1), np.int64)]
-        for number in range(1, len(coords), _CHUNK):
-            before, after = coords[number - 1 : number - 1 + _CHUNK], coords[number : number + _CHUNK]
-            before = before[: len(after)]
-            follows = (after[:, 2] == before[:, 2] + 1) & (after[:, 1] == before[:, 1]) & (after[:, 0] == before[:, 0])
-            starts.append(number + np.flatnonzero(~follows))
-        start = np.concatenate(starts)
+        blocks = -(-len(coords) // registry.BLOCK)
+        counts, common = np.zeros(blocks, np.int32), {"coords": np.ascontiguousarray(coords), "count": len(coords)}
+        run_pass(registry.run_starts(fill=False), blocks, first=None, counts=counts, starts=None, **common)
+        first = offsets(counts)
+        start = np.empty(first[-1], np.int64)
+        run_pass(registry.run_starts(fill=True), blocks, first=first, counts=None, starts=start, **common)
         length = np.diff(start, append=len(coords))
         x, y, z = (coords[start, axis].astype(np.int64) for axis in range(3))
         return SiteRows.of_runs(shape, periodic, x * shape[1] + y, z, z + length)
@@ -105,10 +101,19 @@ class SiteRows:
         x, y = np.divmod(self.row[number], self.shape[1])
         return np.stack([x, y, self.begin[number] + (sites - self.site[number])], axis=1)
 
-    def find(self, coords: Indices) -> Indices:
-        """Return the site at each of `coords` (p, 3), -1 where there is none; coordinates do not wrap."""
+    def neighbours(self, vector: npt.NDArray[Any], own: SiteRows) -> Coords:
+        """Return the site (n,) at x + `vector` for all sites x of `own`, -1 where there is none; links wrap."""
+        out, step = np.empty(len(own), np.int32), tuple(int(value) for value in vector)
+        run_pass(registry.run_neighbours(), len(own.begin), own=own.members, all=self.members, vector=step, out=out)
+        return out
+
+    def find(self, coords: Indices, *, wrap: bool = False) -> Indices:
+        """Return the site at each of `coords` (p, 3), -1 where there is none; with `wrap`, periodic axes repeat."""
         if not len(self.begin):
             return np.full(len(coords), -1, np.int64)
+        if wrap:
+            extent = np.where(self.periodic, self.shape, np.iinfo(np.int64).max)
+            coords = np.where(self.periodic, coords % extent, coords)
         inside = np.all((coords >= 0) & (coords < np.array(self.shape)), axis=1)
         x, y, z = np.where(inside[:, None], coords, 0).T
         keys = self.row * self.shape[2] + self.begin
@@ -137,6 +142,14 @@ class SiteRows:
         start = self.site[run] + (begin - self.begin[run])
         sites = expanded(start, start + (end - begin))
         return sites, self.coords_of(sites, np.repeat(run, end - begin))
+
+    def segments(self, edge: int) -> tuple[Indices, Indices]:
+        """Return the parts of runs in cubes of `edge`^3 nodes: the cube (s, 3) and the first site (s,) of each."""
+        low, high = self.begin // edge, (self.end - 1) // edge + 1
+        run, z = np.repeat(np.arange(len(low)), high - low), expanded(low.astype(np.int64), high.astype(np.int64))
+        x, y = np.divmod(self.row[run], self.shape[1])
+        site = self.site[run] + np.maximum(z * edge - self.begin[run], 0)
+        return np.stack([x // edge, y // edge, z], axis=1), site
 
     def split(self, positions: Indices) -> tuple[Indices, Indices, Indices]:
         """Return the runs, divided before the sites `positions`: first site, number of sites and original run."""

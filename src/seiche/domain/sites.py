@@ -13,6 +13,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.site_rows import SiteRows
+
 #: The 26 lattice vectors in the order of `.gmy` files: lexicographic, dz fastest, without (0, 0, 0). Shape (26, 3).
 LINK_VECTORS: npt.NDArray[np.int32] = np.array(
     [(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) != (0, 0, 0)], dtype=np.int32
@@ -83,6 +85,11 @@ class SiteSet:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
+    @cached_property
+    def rows(self) -> SiteRows:
+        """Return the sites as runs along z."""
+        return SiteRows.of_coords(self.shape, self.periodic, self.coords)
+
     def keys(self) -> npt.NDArray[np.int64]:
         """Return the linear index x*ny*nz + y*nz + z of every site: ascending, shape (n,)."""
         return self.linear(self.coords.astype(np.int64))
@@ -105,14 +112,10 @@ class SiteSet:
         return self.finder()(coords)
 
     def finder(self) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
-        """Return a `find` with cached keys, for repeated calls."""
-        keys = self.keys()
+        """Return a `find` for repeated calls."""
+        rows = self.rows
 
         def find(coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-            linear = self.linear(coords)
-            if not len(keys):
-                return np.full(linear.shape, -1, np.int64)
-            position = np.minimum(np.searchsorted(keys, linear), len(keys) - 1)
-            return np.where(keys[position] == linear, position, -1)
+            return rows.find(coords.reshape(-1, 3), wrap=True).reshape(coords.shape[:-1])
 
         return find

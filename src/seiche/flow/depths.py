@@ -98,11 +98,11 @@ class Depths:
         self._backend, self._layout, self._region, self._precision = backend, layout, region, precision
         rows, iolet, masks = openings
         planes, Q = region.sites.iolets, region.velocity_set.Q
-        site, added_depth = inner_sites(region.sites, region.coords[rows], iolet, planes)
+        site, added_depth = inner_sites(region.sites, region.coords_of(rows), iolet, planes)
         isolated = np.flatnonzero(site < 0)
         problem = None
         if len(isolated):
-            coordinates = region.coords[rows[isolated[0]]].tolist()
+            coordinates = region.coords_of(rows[isolated[:1]])[0].tolist()
             problem = (
                 f"iolet {planes[iolet[isolated[0]]].name!r}: no interior site within {MAX_VECTORS} spacings of its "
                 f'site at {coordinates}, which scheme = "plane" needs; use scheme = "anti-bounce-back"'

@@ -231,7 +231,7 @@ class Iolets:
         flags = (links.mask[rows, None] >> np.arange(1, lattice.Q, dtype=np.uint32)) & 1
         site, direction = np.nonzero(flags)
         q = direction + 1
-        coords = region.coords[links.row[rows][site]]
+        coords = region.coords_of(links.row[rows][site])
         midpoints = coords + 0.5 * lattice.vectors[q]
         iolet_indices = np.unique(links.iolet[rows])
         weights = np.zeros((len(q), max(self._modes(int(k)) for k in iolet_indices)))
@@ -314,7 +314,7 @@ class _IoletLinks:
         first_iolet = np.where(flags, iolet_indices, np.iinfo(np.int16).max).min(axis=1) if len(flags) else self.iolet
         conflicting = np.flatnonzero(first_iolet != self.iolet)
         if len(conflicting):
-            coordinates = region.coords[self.row[conflicting[0]]].tolist()
+            coordinates = region.coords_of(self.row[conflicting[:1]])[0].tolist()
             names = [
                 region.sites.iolets[k].name for k in (int(first_iolet[conflicting[0]]), int(self.iolet[conflicting[0]]))
             ]

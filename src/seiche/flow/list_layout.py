@@ -13,11 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
+from seiche.domain.host_passes import run_pass
 from seiche.domain.world import World
 from seiche.flow.layout import HaloMode, Layout, check_slots
 from seiche.flow.region import Region
 from seiche.flow.runs import RUN, runs_of
 from seiche.halo.plan import build_plan
+from seiche.kernels.registry.sites import list_slots
 
 #: The distance between the arrays of two directions must not be a multiple of the page size, since this would cause
 #: cache set conflicts; `_OFFSET` is its remainder.
@@ -38,10 +40,10 @@ class ListLayout(Layout):
         Q, opposite = self.velocity_set.Q, self.velocity_set.opposite
         self.in_place = in_place
         count = len(region.owned)
-        upwind_of = {q: region.neighbour(int(opposite[q])) for q in range(1, Q)}
         remote = np.zeros(count, bool)
         if world.size > 1:
-            for upwind in upwind_of.values():
+            for q in range(1, Q):
+                upwind = region.neighbour(q)
                 remote |= (upwind >= 0) & (region.owner[upwind] != region.rank)
         order = np.argsort(remote, kind="stable")
         self.item = np.empty(count, np.int64)
@@ -50,24 +52,25 @@ class ListLayout(Layout):
         self.stride = padded_stride(count, np.dtype(store).itemsize)
         check_slots(Q * self.stride + Q * int(np.count_nonzero(remote)))
 
-        adjacency = np.zeros((Q - 1, self.stride), np.uint32)
+        shape = (Q - 1, self.stride)
+        adjacency = backend.zeros(shape, np.uint32) if backend.host_memory else np.zeros(shape, np.uint32)
         requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
         copies = Q * self.stride
-        for q, upwind in upwind_of.items():
+        for q in range(1, Q):
+            upwind = region.neighbour(int(opposite[q]))
             direction = int(opposite[q]) if in_place else q  # of the upwind slot that holds the population along q
-            slots = self.item[region.rows_of(upwind)] + direction * self.stride  # walls and remote sites are set below
-            wall = np.flatnonzero(upwind < 0)
-            slots[wall] = self._slot(q if in_place else int(opposite[q]), self.item[wall])
+            back = q if in_place else int(opposite[q])  # of the slot that a wall returns
+            self._fill_slots(region, upwind, direction, back, adjacency[q - 1])
             if remote.any():
                 remote_rows = np.flatnonzero((upwind >= 0) & (region.owner[upwind] != region.rank))
                 for peer in np.unique(region.owner[upwind[remote_rows]]):
                     from_peer = remote_rows[region.owner[upwind[remote_rows]] == peer]
-                    slots[from_peer] = copies + np.arange(len(from_peer))
+                    slots = copies + np.arange(len(from_peer))
+                    adjacency[q - 1, self.item[from_peer]] = slots
                     copies += len(from_peer)
                     keys = upwind[from_peer].astype(np.int64) * Q + direction
-                    requests.setdefault(int(peer), []).append((keys, slots[from_peer].astype(np.uint32)))
-            adjacency[q - 1, self.item] = slots
-        self._adjacency = backend.upload(adjacency)
+                    requests.setdefault(int(peer), []).append((keys, slots.astype(np.uint32)))
+        self._adjacency = adjacency if backend.host_memory else backend.upload(adjacency)
         self._adjacency_host = (self._adjacency if backend.host_memory else adjacency) if in_place else None
         self._runs: Array | None = None
         self._pieces: Array | None = None
@@ -77,6 +80,17 @@ class ListLayout(Layout):
         # The sweep may read, without using them, up to RUN - 1 values after the last slot.
         self.arrays = [backend.zeros(copies + RUN, store) for _ in range(1 if in_place else 2)]
         self.plan = build_plan(world, merged(requests), lambda keys: self._locate(region, keys))
+
+    def _fill_slots(
+        self, region: Region, upwind: npt.NDArray[np.int32], direction: int, back: int, out: npt.NDArray[np.uint32]
+    ) -> None:
+        """Set the slots at owned sites and at walls in a row of the adjacency, and 0 at sites of other ranks."""
+        first, row_of = (0, None) if region.is_whole else region.row_table
+        sites, item = 0 if row_of is None else len(row_of), None if region.is_whole else self.item
+        run_pass(
+            list_slots(whole=region.is_whole), len(upwind), upwind=upwind, row_of=row_of, first_site=first, sites=sites,
+            item=item, toward=direction * self.stride, back=back * self.stride, out=out,
+        )  # fmt: skip
 
     def _slot(self, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return q * self.stride + rows

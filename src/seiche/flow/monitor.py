@@ -84,7 +84,9 @@ class PendingMonitor:
         reader = self._reader
         buffers = self._wait()
         coarse, fine, square, row = reader.observation.totals_of(buffers.totals)
-        coordinates = [int(x) for x in reader.observation.region.coords[row]] if row is not None else None
+        coordinates = (
+            [int(x) for x in reader.observation.region.coords_of(np.array([row]))[0]] if row is not None else None
+        )
         gathered = reader.world.allgather((coarse, fine, square, coordinates, self._inflow(buffers)))
         for rank, (*_, bad_site, _) in enumerate(gathered):
             if bad_site is not None:

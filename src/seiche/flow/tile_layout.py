@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
+from seiche.domain.host_passes import run_pass
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -20,12 +21,11 @@ from seiche.flow.layout import HaloMode, Layout, check_slots
 from seiche.flow.list_layout import merged
 from seiche.flow.region import Region
 from seiche.halo.plan import build_plan
+from seiche.kernels.registry.sites import tile_items
 
 _NEIGHBOUR_OFFSETS = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
 #: Mask row of a tile without walls.
 _NO_WALLS = (1 << 32) - 1
-#: Number of sites processed per pass.
-_CHUNK = 1 << 20
 
 
 def check_periods(sites: SiteSet, name: str, edge: int) -> None:
@@ -51,8 +51,8 @@ class TileLayout(Layout):
         self.edge, self.volume = edge, edge**3
         check_periods(region.sites, self.name, edge)
         self._number_tiles(region)
-        self._coords = region.coords
-        self.item = self._tile_rows(region.coords) * self.volume + self._lane(region.coords)
+        self._region = region
+        self.item = self._items(region)
         walls, wall_rows = self._walls(region)
         tiles = len(self._keys)
         check_slots(tiles * self.values_per_site * self.volume)
@@ -83,7 +83,10 @@ class TileLayout(Layout):
         Neighbouring tiles along x are then processed one after the other, so the memory sectors that both read stay in
         the cache.
         """
-        tile = coords // self.edge
+        return self._tile_key(coords // self.edge)
+
+    def _tile_key(self, tile: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the number of each tile (..., 3) in the box of all tiles."""
         return np.asarray((tile[..., 2] * self._extent[1] + tile[..., 1]) * self._extent[0] + tile[..., 0])
 
     def _lane(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -96,7 +99,7 @@ class TileLayout(Layout):
         """Set the tile keys in local order and the 27 neighbours of each owned tile (itself where there is none)."""
         edge, shape, periodic = self.edge, region.sites.shape, region.sites.periodic
         self._extent = [-(-extent // edge) for extent in shape]
-        owned = np.unique(self._key(region.coords))
+        owned = np.unique(self._tile_key(region.own_rows.segments(edge)[0]))
         tile_coordinates = np.stack(np.unravel_index(owned, self._extent[::-1])[::-1], axis=1)
         neighbour_keys = np.empty((len(owned), 27), np.int64)
         for column, step in enumerate(_NEIGHBOUR_OFFSETS):
@@ -129,14 +132,21 @@ class TileLayout(Layout):
 
     def _tiles_with_sites(self, candidates: npt.NDArray[np.int64], region: Region) -> tuple[Any, Any]:
         """Return those of the ascending keys `candidates` whose tiles contain sites, and the first site of each."""
-        first = np.full(len(candidates), -1, np.int64)
-        for begin in range(0, len(region.sites), _CHUNK):
-            coords = region.sites.coords[begin : begin + _CHUNK].astype(np.int64)
-            keys, sites = np.unique(self._key(coords), return_index=True)
-            index = np.minimum(np.searchsorted(candidates, keys), len(candidates) - 1)
-            is_new = (candidates[index] == keys) & (first[index] < 0)
-            first[index[is_new]] = begin + sites[is_new]
-        return candidates[first >= 0], first[first >= 0]
+        tiles, sites = region.sites.rows.segments(self.edge)
+        keys, index = np.unique(self._tile_key(tiles), return_index=True)
+        position = np.minimum(np.searchsorted(keys, candidates), len(keys) - 1)
+        used = keys[position] == candidates
+        return candidates[used], sites[index[position[used]]]
+
+    def _items(self, region: Region) -> npt.NDArray[np.int64]:
+        """Return the item (n_owned,) of each site: its tile and its lane in it."""
+        rows = region.own_rows
+        item = np.empty(len(rows), np.int64)
+        run_pass(
+            tile_items(), len(rows.begin), rows=rows.members, edge=self.edge, extent=tuple(self._extent),
+            keys=self._keys[self._sorted], tiles=len(self._keys), number=self._sorted, item=item,
+        )  # fmt: skip
+        return item
 
     def _tile_rows(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the local number of the tile (owned or copied) of each site."""
@@ -207,7 +217,7 @@ class TileLayout(Layout):
 
     def incoming_slots(self, phase: int, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Return the slots of the upwind sites, which are in the same tile or in a neighbour tile."""
-        position = self._coords[rows] % self.edge - self.velocity_set.vectors[q]
+        position = self._region.coords_of(rows) % self.edge - self.velocity_set.vectors[q]
         neighbour = 13 + position // self.edge @ np.array([1, 3, 9])
         tile = self._neighbours[self.item[rows] // self.volume, neighbour]
         return self._slot(q, tile * self.volume + self._lane(position)).astype(np.uint32)

@@ -10,6 +10,8 @@ from .spec import KernelSpec, Members, pointers, typed_members
 
 WallName = Literal["RoundTube", "Plates"]
 
+#: Sites of a block that `run_starts` handles (`RunStarts::block`).
+BLOCK = 4096
 #: Description of the kernels in the CPU table.
 BUILT = "in wheels all kernels for the sites of a vessel"
 _TRIPLE: tuple[str, int] = ("float64", 3)
@@ -106,11 +108,49 @@ def surface_link_hits() -> KernelSpec:
     return KernelSpec("SurfaceLinkHits", "sites/surface_hits.hpp", members)
 
 
+def run_starts(*, fill: bool) -> KernelSpec:
+    """Count the runs that begin in each block of ascending sites, or write their first sites."""
+    members: Members = (*pointers("coords"), ("count", "int64"), *pointers("first counts starts"))
+    return KernelSpec(f"RunStarts<{_flag(fill)}>", "sites/neighbours.hpp", members)
+
+
+def run_neighbours() -> KernelSpec:
+    """Find the neighbours of sites along one direction."""
+    members: Members = (("own", _ROWS), ("all", _ROWS), ("vector", _COORDS), ("out", "ptr"))
+    return KernelSpec("RunNeighbours", "sites/neighbours.hpp", members)
+
+
+def list_slots(*, whole: bool) -> KernelSpec:
+    """Find the slots of the populations that arrive along one direction, in a list of sites."""
+    members: Members = (*pointers("upwind row_of"), *typed_members("int64", "first_site sites"), *pointers("item"))
+    return KernelSpec(
+        f"ListSlots<{_flag(whole)}>",
+        "sites/neighbours.hpp",
+        (*members, *typed_members("int64", "toward back"), *pointers("out")),
+    )
+
+
+def tile_items() -> KernelSpec:
+    """Find the items of sites in tiles."""
+    members: Members = (("rows", _ROWS), ("edge", "int32"), ("extent", _COORDS), ("keys", "ptr"), ("tiles", "int64"))
+    return KernelSpec("TileItems", "sites/neighbours.hpp", (*members, *pointers("number item")))
+
+
+def slot_runs(*, fill: bool) -> KernelSpec:
+    """Count the pieces of the runs of slots of an adjacency, or write runs and pieces."""
+    members: Members = (("adjacency", "ptr"), ("stride", "int64"), ("directions", "int32"))
+    return KernelSpec(
+        f"SlotRuns<{_flag(fill)}>", "sites/neighbours.hpp", (*members, *pointers("first counts rows pieces"))
+    )
+
+
 def default_kernels() -> Iterator[KernelSpec]:
     """Yield all specialisations."""
     yield run_coords()
     yield cut_links()
     yield surface_link_hits()
+    yield run_neighbours()
+    yield tile_items()
     for wall in WALLS:
         yield wall_distance(wall)
         yield wall_roots(wall)
@@ -120,6 +160,9 @@ def default_kernels() -> Iterator[KernelSpec]:
         yield wound_runs(fill=fill)
         yield nodes_on_surface(fill=fill)
         yield triangle_cells(fill=fill)
+        yield run_starts(fill=fill)
+        yield slot_runs(fill=fill)
+        yield list_slots(whole=fill)
         for wall in WALLS:
             yield fluid_runs(wall, fill=fill)
 
