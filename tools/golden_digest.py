@@ -25,7 +25,7 @@ EXCLUDED_ATTRIBUTES = {"program", "created_by", "creation_date", "host_names", "
 #: the whole process; the values of `host_overhead`, such as `wait for output`, are measured times in s.
 EXCLUDED_KEYS = {
     *("date", "device", "seconds", "mlups", "copy_bandwidth", "efficiency", "versions", "threads", "hosts"),
-    *("useful_s", "active_s", "waited_s", "steps_s", "memory_B", "host_overhead", "seiche"),
+    *("set_up", "set_up_s", "useful_s", "active_s", "waited_s", "steps_s", "memory_B", "host_overhead", "seiche"),
     *("effect", "remedy", "source", "warning"),
 }
 #: Rows of the table of stages that appear only if they took time.

@@ -25,6 +25,7 @@ from seiche.errors import BackendUnavailable, KernelCompileError
 from seiche.kernels.registry import KernelSpec
 from seiche.native.levels import LEVELS, cpu_field, levels_of
 from seiche.native.make_table import headers_hash
+from seiche.set_up import set_up_stage
 
 #: Arrays that each way of `seiche_move` reads or writes, and the way in which threads first write to the arrays.
 _ARRAYS_MOVED, _PLACE_PAGES = (2, 2, 2, 3), 4
@@ -227,6 +228,7 @@ class CpuBackend(Backend):
         offset = -raw.ctypes.data % 64
         return raw[offset : offset + size].view(dtype).reshape(shape)
 
+    @set_up_stage("upload")
     def upload(self, host: npt.NDArray[Any]) -> Array:
         """Return an aligned copy."""
         array = self.zeros(host.shape, host.dtype)
@@ -260,7 +262,8 @@ class CpuBackend(Backend):
     def load(self, spec: KernelSpec) -> Kernel:
         """Return the kernel from the table, or compile it."""
         if spec not in self._kernels:
-            self._kernels[spec] = CpuKernel(spec, self.threads)
+            with set_up_stage("compile"):
+                self._kernels[spec] = CpuKernel(spec, self.threads)
         return self._kernels[spec]
 
     def transforms(self, shape: tuple[int, int, int], real: str) -> Transforms:

@@ -17,6 +17,7 @@ from seiche.backend.cache import cached_kernel
 from seiche.backend.cuda_transforms import CufftTransforms
 from seiche.errors import BackendUnavailable
 from seiche.kernels.registry import KernelSpec
+from seiche.set_up import set_up_stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,6 +197,7 @@ class CudaBackend(Backend):
         except self._cupy.cuda.memory.OutOfMemoryError as error:
             raise BackendUnavailable(f"{self.name}: not enough memory: {error}") from error
 
+    @set_up_stage("upload")
     def upload(self, host: npt.NDArray[Any]) -> Array:
         """Return a copy on the device."""
         array = self.zeros(host.shape, host.dtype)
@@ -240,7 +242,8 @@ class CudaBackend(Backend):
     def load(self, spec: KernelSpec) -> Kernel:
         """Return the kernel for this GPU."""
         if spec not in self._kernels:
-            self._kernels[spec] = CudaKernel(spec, self._architecture)
+            with set_up_stage("compile"):
+                self._kernels[spec] = CudaKernel(spec, self._architecture)
         return self._kernels[spec]
 
     def transforms(self, shape: tuple[int, int, int], real: str) -> CufftTransforms:

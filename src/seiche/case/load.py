@@ -21,6 +21,7 @@ from seiche.case.source import CaseFile
 from seiche.case.tables import OneKindOf
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import cause_of
+from seiche.set_up import set_up_stage
 
 Root = TypeVar("Root", bound=BaseModel)
 
@@ -46,6 +47,7 @@ _TYPES = {
 }
 
 
+@set_up_stage("read")
 def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | None = None) -> CaseFile:
     """Return the unchecked tables of the case file `path` after the changes `overrides`, such as "run.device=cuda".
 

@@ -19,6 +19,7 @@ from seiche.case.simulation import Simulation
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.set_up import record_set_up
 
 
 def load(
@@ -47,6 +48,24 @@ def load(
         FormatError: an input file is invalid.
         BackendUnavailable: the device is not available.
     """
+    with record_set_up() as times:
+        arguments: dict[str, Any] = {"restart": restart, "output": output, "replace": replace, "world": world}
+        simulation = _load(path, device, overrides, **arguments)
+    simulation.set_up = times
+    return simulation
+
+
+def _load(
+    path: Path | str,
+    device: str | None,
+    overrides: Sequence[str],
+    *,
+    restart: Path | str | None,
+    output: Path | str | None,
+    replace: bool,
+    world: World | None,
+) -> Simulation:
+    """Return the simulation of `load`."""
     world = World.from_mpi() if world is None else world
     check_type("world", world, World, "a World")
     check_type("replace", replace, bool, "True or False")

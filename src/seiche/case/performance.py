@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from seiche.observe.movement import Movement, bytes_per_occurrence, gather_movem
 from seiche.observe.timers import StageTimers, mean_over_ranks
 from seiche.observe.trace import MAX_STORED_SAMPLES, check_replaceable, gather_trace, write_trace
 from seiche.report.table import StageRow, as_text, stage_rows, stage_table
+from seiche.set_up import OTHER, STAGES
 from seiche.solver import SolverBase
 
 
@@ -33,12 +34,20 @@ class PerformanceReport:
         seconds: wall time of the steps including output, s.
         bandwidth: total copy bandwidth of all ranks, bytes/s (`copy_bandwidth`), None if the memory is insufficient.
         host_overhead: host time between steps by activity, s.
+        set_up: time of the stages of the set-up of this rank, s.
     """
 
     solver: SolverBase
     seconds: float
     bandwidth: float | None
     host_overhead: Mapping[str, float]
+    set_up: Mapping[str, float] = field(default_factory=dict)
+
+    def set_up_seconds(self) -> dict[str, float]:
+        """Return the greatest times of the ranks for each stage of the set-up, s."""
+        names = (*STAGES, OTHER)
+        greatest = self.solver.world.allreduce_max(np.array([self.set_up.get(name, 0.0) for name in names]))
+        return {name: value for name, value in zip(names, greatest.tolist(), strict=True) if value > 0.0}
 
     def rows(self) -> list[StageRow]:
         """Return the rows of the table: times are means over the ranks, bytes are sums."""
@@ -78,7 +87,7 @@ class PerformanceReport:
         note = "copy bandwidth not measured: the free memory is insufficient"
         if self.bandwidth is not None:
             note = f"copy bandwidth {self.bandwidth * 1e-9:.1f} GB/s, measured at the end of the run"
-        return as_text(stage_table(self.rows(), seconds=self.seconds, note=note))
+        return as_text(stage_table(self.rows(), seconds=self.seconds, note=note, set_up=self.set_up_seconds()))
 
     def save_trace(self, path: Path, case: str) -> None:
         """Write the timeline of the run to `path` from rank 0; `case` is its title."""

@@ -22,6 +22,7 @@ from seiche.report.prediction import FIRST_CHARACTERS, ScalingPrediction, as_jso
 from seiche.report.stored import check_output_path
 from seiche.report.style import picture_format
 from seiche.report.summary import find_summary, read_summary, summary_errors
+from seiche.set_up import record_set_up
 
 #: Maximum number of ranks, since planning more of them in one process takes too long.
 MAX_RANKS = 4096
@@ -189,7 +190,8 @@ def main(
         picture_format(figure.name)
     counts, target = ranks_of(ranks), machine_of(machine, fallback)
     with announced(f"reading {path}") as show:
-        case = planned_case(path, overrides, device)
+        with record_set_up() as times:
+            case = planned_case(path, overrides, device)
         scales = None
         if run is not None:
             scales = scales_of_run(case, machine_of(run_on) if run_on is not None else target, run, ranks_per_node)
@@ -200,6 +202,7 @@ def main(
 
         options: dict[str, Any] = {"ranks_per_node": ranks_per_node, "scales": scales}
         prediction = predict_case(case, target, counts, progress=progress, **options)
+        prediction = replace(prediction, set_up=times.seconds())
     print(as_text(prediction))
     if output is not None:
         with replacing(output) as temporary:

@@ -37,6 +37,7 @@ from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
 from seiche.observe.trace import common_epoch
 from seiche.report.summary import content_of, read_summary, write_summary
+from seiche.set_up import SetUpTimes
 from seiche.solver import Estimate, SolverBase
 from seiche.solver.estimate import warnings_of
 
@@ -52,6 +53,7 @@ class Simulation(Closing):
         parts: the solver with its outputs and monitor; for blood also the cells.
         world: the ranks.
         folder: the output folder.
+        set_up: the times of the stages of the set-up.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Simulation(Closing):
         """
         self.setup, self.world, self.folder, self._kind = setup, world, folder, kind
         self.started, self.seconds = time.monotonic(), 0.0
+        self.set_up = SetUpTimes()
         self._request = StopRequest()
         self._closed = self._released = self._running = False
         self._run_folder = RunFolder(folder, setup.source, restart=restart, replace=replace)
@@ -357,7 +360,7 @@ class Simulation(Closing):
     def performance(self) -> PerformanceReport:
         """Return the performance report of the completed steps."""
         overhead = {**self.outputs.seconds, "wait for output": self.outputs.writer.waited}
-        return PerformanceReport(self.solver, self.seconds, self._bandwidth, overhead)
+        return PerformanceReport(self.solver, self.seconds, self._bandwidth, overhead, self.set_up.seconds())
 
     def _finish(self, stopped: str | None) -> Outcome:
         files = self.outputs.finish()

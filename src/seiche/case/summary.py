@@ -36,6 +36,7 @@ def summary_of(
         layout=solver.layout,
         precision=str(solver.precision),
         copy_bandwidth=performance.bandwidth,
+        set_up=performance.set_up_seconds(),
         stages=performance.rows(),
         invariants=results.invariants,
         flow_rates=results.flow_rates,

@@ -19,6 +19,7 @@ from seiche.cells.overlap import Packing, overlapping_pairs
 from seiche.cells.vessels import Box, Vessel, check_sizes
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
+from seiche.set_up import set_up_stage
 
 __all__ = ["MAX_HEMATOCRIT", "Packing", "cell_counts", "fill", "pack", "press"]
 
@@ -38,6 +39,7 @@ _MAX_RESTARTED_CELLS, _MAX_STARTS = 100, 6
 _PRESS_START_SCALE = 0.75
 
 
+@set_up_stage("pack")
 def pack(
     vessel: Vessel,
     surfaces: Sequence[Surface],

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,6 +34,7 @@ from seiche.errors import CaseError, SeicheError
 if TYPE_CHECKING:
     from seiche.case.outcome import Outcome
     from seiche.case.simulation import Simulation
+    from seiche.domain.world import World
 
 app = typer.Typer(
     name="seiche",
@@ -89,9 +90,9 @@ def run(
     overrides = [*(changes or ()), *([f"run.transport={transport}"] if transport else [])]
     all_overrides = [*overrides, *([f"output.trace={trace.absolute()}"] if trace is not None else [])]
     try:
-        simulation = load(
-            case, device=device, overrides=all_overrides, restart=restart, output=output, replace=replace, world=world
-        )
+        options: dict[str, Any] = {"restart": restart, "output": output, "replace": replace, "world": world}
+        with _set_up_lines(world):
+            simulation = load(case, device=device, overrides=all_overrides, **options)
     except InterruptError as error:
         text = "stopped by signal {} before the first step; nothing was written"
         raise InterruptError(error.number, text) from None
@@ -110,8 +111,21 @@ def run(
             print(report)
             for line in (*simulation.solver.decisions, *outcome.lines):
                 print(f"seiche: {line}")
-            options = [("--device", device), ("--output", output)]
-            print(f"seiche: {_end_of_run(simulation, outcome, case, options, overrides)}")
+            repeated = [("--device", device), ("--output", output)]
+            print(f"seiche: {_end_of_run(simulation, outcome, case, repeated, overrides)}")
+
+
+@contextmanager
+def _set_up_lines(world: World) -> Iterator[None]:
+    """Write the present stage every few seconds of a long set-up, on rank 0."""
+    from seiche.observe.elapsed_time import announced
+    from seiche.set_up import record_set_up
+
+    if world.rank > 0:
+        yield
+        return
+    with announced("set-up") as show, record_set_up(lambda name: show(f"set-up: {name}")):
+        yield
 
 
 @contextmanager

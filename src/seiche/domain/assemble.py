@@ -19,6 +19,7 @@ from seiche.domain.cut_links import with_cut_links
 from seiche.domain.site_rows import Indices, SiteRows, expanded
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, SiteSet
 from seiche.errors import CaseError
+from seiche.set_up import set_up_stage
 
 #: Directions of links that connect parts: one of each pair along an axis or an edge of the lattice, without +z.
 _CONNECTING = [k for k in range(14, 26) if np.abs(LINK_VECTORS[k]).sum() <= 2]
@@ -34,6 +35,7 @@ class DroppedComponent:
     center: tuple[float, float, float]
 
 
+@set_up_stage("link")
 def assemble(
     lattice: CandidateNodes,
     iolets: Sequence[IoletPlane],

@@ -18,6 +18,7 @@ from seiche.domain.host_passes import offsets, run_pass
 from seiche.domain.site_rows import Coords, Indices, SiteRows
 from seiche.domain.surface import Floats, Surface, subdivided
 from seiche.kernels.registry import sites as registry
+from seiche.set_up import set_up_stage
 
 #: Nodes along the edge of a block.
 BLOCK = 4
@@ -29,6 +30,7 @@ UNDECIDED_MARGIN = 0.25
 ON_SURFACE = 1e-4
 
 
+@set_up_stage("voxelise")
 def nodes_inside(
     surface: Surface,
     spacing: float,

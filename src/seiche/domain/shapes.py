@@ -21,6 +21,7 @@ from seiche.domain.site_rows import SiteRows
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.solids import SolidBody
 from seiche.errors import CaseError
+from seiche.set_up import set_up_stage
 
 #: Nodes per evaluation of the distance; bounds the memory.
 CHUNK = 1 << 19
@@ -137,6 +138,7 @@ def box(shape: tuple[int, int, int], spacing: float = 1.0, *, obstacles: Sequenc
     return SiteSet(shape, coords, spacing, (corner, corner, corner), (True, True, True))
 
 
+@set_up_stage("voxelise")
 def sites_from_distance(
     distance: Distance,
     low: Sequence[float] | Floats,

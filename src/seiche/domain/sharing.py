@@ -23,6 +23,7 @@ from seiche.domain.partition import partition
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, SeicheError
+from seiche.set_up import set_up_stage
 
 Result = TypeVar("Result")
 
@@ -130,6 +131,7 @@ def _arrays_of(sites: SiteSet) -> dict[str, Any]:
     return {name: value for name, value in vars(sites).items() if isinstance(value, np.ndarray)}
 
 
+@set_up_stage("partition")
 def owners(sites: SiteSet, world: World, **options: Any) -> npt.NDArray[np.int32]:
     """Return the rank of every site, (n,), by `partition` with `options` on rank 0, one copy per host (collective)."""
     return shared_from_root(world, lambda: partition(sites, world.size, **options))

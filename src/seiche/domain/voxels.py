@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from seiche.domain.surface import Floats, Surface
 from seiche.errors import CaseError
+from seiche.set_up import set_up_stage
 
 #: Voxels around a region that are kept when an image is cropped; smoothing and distances need no more.
 _MARGIN = 8
@@ -135,6 +136,7 @@ def field_of_region(
     return VoxelImage(field[tuple(crop)], image.matrix, image.origin + image.matrix @ start)
 
 
+@set_up_stage("voxelise")
 def surface_of_region(
     image: VoxelImage, region: VoxelRegion, periodic: Sequence[bool] = (False, False, False)
 ) -> Surface:

@@ -20,6 +20,7 @@ from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout, check_periods
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 from seiche.kernels.registry.flow import MOMENT_EDGE
+from seiche.set_up import set_up_stage
 
 LayoutName = Literal["list-ab", "list-aa", "tiles-4", "tiles-8", "moments"]
 #: The layouts that store populations; they support every collision.
@@ -58,6 +59,7 @@ def tile_edge(layout: LayoutName) -> int:
     return MOMENT_EDGE if layout == "moments" else int(layout.removeprefix("tiles-"))
 
 
+@set_up_stage("link")
 def make_layout(name: LayoutName, backend: Backend, world: World, region: Region, precision: Precision) -> Layout:
     """Create the layout `name` for the sites of a rank; CaseError if it cannot store them."""
     arguments = (backend, world, region, precision.storage)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class ScalingPrediction:
         weak: constant items per rank, those of the first number of ranks.
         omitted: reasons why numbers of ranks have no prediction.
         notes: remarks for the reader.
+        set_up: seconds of the stages of the set-up by this process, on this host; one rank did all of it.
     """
 
     case: str
@@ -46,6 +47,7 @@ class ScalingPrediction:
     weak: Sequence[StepTime]
     omitted: dict[int, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    set_up: Mapping[str, float] = field(default_factory=dict)
 
     def strong_efficiency(self, index: int) -> float:
         """Return T_0 P_0 / (T P) of entry `index`."""
@@ -67,6 +69,7 @@ def as_json(prediction: ScalingPrediction) -> dict[str, Any]:
         "weak": [_row(step, prediction.weak_efficiency(k)) for k, step in enumerate(prediction.weak)],
         "left_out": {str(ranks): reason for ranks, reason in prediction.omitted.items()},
         "notes": list(prediction.notes),
+        "set_up_s": dict(prediction.set_up),
     }
 
 
@@ -113,6 +116,9 @@ def as_text(prediction: ScalingPrediction) -> str:
             )
         )
     lines = [head, "", *_aligned(rows), "", *_aligned(_stage_rows(prediction.strong))]
+    if prediction.set_up:
+        stages = ", ".join(f"{name} {_time(seconds)}" for name, seconds in prediction.set_up.items())
+        lines += ["", f"set-up, measured on this host with one rank: {stages}"]
     lines += [f"omitted: {ranks} ranks: {reason}" for ranks, reason in prediction.omitted.items()]
     lines += [f"note: {note}" for note in prediction.notes]
     return "\n".join(lines)

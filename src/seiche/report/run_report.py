@@ -63,7 +63,7 @@ def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: P
 def text(summary: Summary, machine: Machine | None = None) -> str:
     """Return the page of a run."""
     movement, efficiency = summary.get("movement") or {}, summary.get("efficiency") or {}
-    body = [_header(summary), _time(summary, movement, efficiency), _stages(summary)]
+    body = [_header(summary), _time(summary, movement, efficiency), _stages(summary), _set_up(summary)]
     if movement:
         body.append(_ranks(movement))
     if efficiency.get("host"):
@@ -150,6 +150,12 @@ def _stages(summary: Summary) -> str:
         )
     head = ("stage", "s", "share", "µs per step", "min – max", "GB/s", "share of copy")
     return section("Stages", table(head, rows), "<p>Means over ranks and timed steps.</p>")
+
+
+def _set_up(summary: Summary) -> str:
+    rows = [(name, number(seconds)) for name, seconds in (summary.get("set_up") or {}).items()]
+    note = "<p>Before the first step, of the slowest rank for each stage.</p>"
+    return section("Set-up", table(("stage", "s"), rows), note) if rows else ""
 
 
 def _ranks(movement: Mapping[str, Any]) -> str:

@@ -64,6 +64,7 @@ class Summary:
         seconds: wall seconds of the steps, output included.
         copy_bandwidth: measured bandwidth of a copy, bytes per second; None if it was not measured.
         stages: rows of the stage table.
+        set_up: seconds of the stages of the set-up, of the slowest rank each.
         invariants: conserved or bounded quantities (mass drift, largest Mach number ...), by name.
         flow_rates: volume flow in m^3/s into the fluid at the end, by iolet.
         efficiency: load balance, communication, parallel efficiency and their factors, 0..1.
@@ -90,6 +91,7 @@ class Summary:
     precision: str = ""
     copy_bandwidth: float | None = None
     stages: Sequence[StageRow] = ()
+    set_up: Mapping[str, float] = field(default_factory=dict)
     invariants: Mapping[str, float] = field(default_factory=dict)
     flow_rates: Mapping[str, float] = field(default_factory=dict)
     efficiency: Mapping[str, Any] = field(default_factory=dict)

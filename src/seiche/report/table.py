@@ -83,9 +83,17 @@ def stage_rows(
 
 
 def stage_table(
-    rows: Sequence[StageRow], *, seconds: float, title: str | None = None, note: str | None = None
+    rows: Sequence[StageRow],
+    *,
+    seconds: float,
+    title: str | None = None,
+    note: str | None = None,
+    set_up: Mapping[str, float] | None = None,
 ) -> Table:
-    """Return the rows as a table for the terminal; the last line has the wall `seconds` of the run."""
+    """Return the rows as a table for the terminal, and the wall `seconds` of the run.
+
+    The times of the stages of the `set_up` (s), which precede the run, follow.
+    """
     from rich import box
     from rich.table import Table
 
@@ -99,6 +107,10 @@ def stage_table(
         table.add_row(row.name, _seconds(row.seconds), f"{row.share:.1%}", bandwidth, share_of_copy)
     table.add_section()
     table.add_row("run", _seconds(seconds), "", "", "")
+    if set_up:
+        table.add_section()
+        for name, time in set_up.items():
+            table.add_row(f"set-up: {name}", _seconds(time), "", "", "")
     return table
 
 

@@ -19,6 +19,7 @@ from seiche.case.quantities import shorten
 from seiche.case.source import CaseFile
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError, SeicheError
+from seiche.set_up import set_up_stage
 
 if TYPE_CHECKING:
     from seiche.domain.surface import Loop, Surface
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 SAME_SIZE = 1e-3
 
 
+@set_up_stage("read")
 def read_surface(path: Path, unit: float) -> Surface:
     """Return the surface in an STL file whose coordinates are in `unit` metres."""
     from seiche.domain.surface import Surface

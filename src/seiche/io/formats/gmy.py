@@ -22,10 +22,12 @@ from seiche.errors import FormatError
 from seiche.io.formats.gmy_block import FluidRecords, MalformedBlockError, decode_block
 from seiche.io.formats.gmy_header import GmyHeader, PathLike, parse_header, read_gmy_header
 from seiche.io.formats.gmy_write import write_gmy
+from seiche.set_up import set_up_stage
 
 __all__ = ["GmyHeader", "read_gmy", "read_gmy_header", "write_gmy"]
 
 
+@set_up_stage("read")
 def read_gmy(
     path: PathLike, *, spacing: float = 1.0, origin: tuple[float, float, float] = (0.0, 0.0, 0.0), orient: bool = True
 ) -> SiteSet:
