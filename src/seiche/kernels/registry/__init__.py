@@ -34,10 +34,10 @@ __all__ = ["CPP_TYPE", "KernelSpec", "Member", "Members", "Real", "Store", "grou
 
 #: Folders below `kernels/` with their modules.
 _FOLDERS = {m.__name__.rpartition(".")[2]: m for m in (dg, flow, halo, ibm, kspace, membrane, reduce, sites)}
-_BUILT = (flow, halo, ibm, membrane, reduce)
-_DEFAULT = (dg, ibm, kspace, kspace_radial, kspace_ranks, resident, sites)
+_BUILT = (flow, halo, ibm, membrane, reduce, sites)
+_DEFAULT = (dg, ibm, kspace, kspace_radial, kspace_ranks, resident)
 _OTHER = (
-    *(dg, dg_adjoint, flow, halo, ibm, kspace, membrane, resident, sites),
+    *(dg, dg_adjoint, flow, halo, ibm, kspace, membrane, resident),
     *(kspace_lines, kspace_passes, kspace_radial, kspace_ranks),
 )
 

@@ -13,7 +13,7 @@ WallName = Literal["RoundTube", "Plates"]
 #: Sites of a block that `run_starts` handles (`RunStarts::block`).
 BLOCK = 4096
 #: Description of the kernels in the CPU table.
-BUILT = "in wheels all kernels for the sites of a vessel"
+BUILT = "all kernels for the sites of a vessel"
 _TRIPLE: tuple[str, int] = ("float64", 3)
 _PAIR: tuple[str, int] = ("float64", 2)
 _COORDS: tuple[str, int] = ("int32", 3)
@@ -144,8 +144,8 @@ def slot_runs(*, fill: bool) -> KernelSpec:
     )
 
 
-def default_kernels() -> Iterator[KernelSpec]:
-    """Yield all specialisations."""
+def built_kernels() -> Iterator[KernelSpec]:
+    """Yield the specialisations of the CPU table."""
     yield run_coords()
     yield cut_links()
     yield surface_link_hits()
@@ -165,11 +165,6 @@ def default_kernels() -> Iterator[KernelSpec]:
         yield list_slots(whole=fill)
         for wall in WALLS:
             yield fluid_runs(wall, fill=fill)
-
-
-def other_kernels() -> Iterator[KernelSpec]:
-    """Yield all specialisations, which are compiled on first use."""
-    yield from default_kernels()
 
 
 def _flag(value: bool) -> str:

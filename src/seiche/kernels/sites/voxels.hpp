@@ -34,10 +34,10 @@ struct FluidRuns {
     bool open = false;
     const i32 nz = grid.shape[2];
     for (i32 z0 = 0; z0 < nz; z0 += width) {
-      for_lanes<width>([&](int k) {
+      for (int k = 0; k < width; ++k) {
         const double z = grid.origin[2] + grid.spacing * static_cast<double>(z0 + k);
         inside[k] = wall(x, y, z) < -tolerance && ends(x, y, z) < -tolerance;
-      });
+      }
       const i32 count = nz - z0 < width ? nz - z0 : width;
       int sum = 0;
       for (int k = 0; k < count; ++k) sum += inside[k];
