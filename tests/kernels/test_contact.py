@@ -106,6 +106,23 @@ def test_bits_do_not_depend_on_the_skin_nor_on_the_room_for_lists(
     assert_all_equal(result)
 
 
+def test_the_skin_becomes_shorter_until_the_lists_fit(monkeypatch: pytest.MonkeyPatch, device: str):
+    monkeypatch.setattr("seiche.cells.contact._ENTRIES_PER_VERTEX", 20)
+    cells = cells_on(device)
+    contact = Contact(cells, ADHESION, lengths=(12, 9, 8))
+    result, states = [], []
+    for _ in range(6):
+        result.append(forces_of_two_calls(cells, contact)[1])
+        states.append(cells.backend.download(contact._states[0]).tolist())
+    skins = [state[3] for state in states]
+    assert 0 < skins[-1] < 4 and skins == sorted(skins)
+    assert states[-1][0] == 0  # the lists fit
+    contact.invalidate()
+    result.append(forces_of_two_calls(cells, contact)[0])
+    assert cells.backend.download(contact._states[0]).tolist() == states[-1]  # the skin is retained
+    assert_all_equal(result)
+
+
 def test_contact_force_is_minus_the_derivative_of_its_energy():
     cells = cells_on("cpu")
     Contact(cells, REPULSION).compute_forces()

@@ -17,9 +17,10 @@ from seiche.cells.cells import Cells
 from seiche.errors import CaseError
 from seiche.kernels.registry import KernelSpec, grouped
 from seiche.kernels.registry.membrane import (
-    BIN_ENTRY_BYTES,
     CONTACT_STATE_WORDS,
+    LIST_BLOCK,
     POINT_GROUP,
+    SKINS,
     SLOT_GROUP,
     VERTEX_GROUP,
     contact_count,
@@ -30,6 +31,7 @@ from seiche.kernels.registry.membrane import (
     contact_reset,
     contact_search,
 )
+from seiche.kernels.registry.resident import contact_force_resident
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]
@@ -37,12 +39,21 @@ Launch = Callable[[], None]
 
 #: Unit of the fixed-point sums, relative to the largest force of the law.
 _UNIT = 2.0**-40
-#: Average number of list entries per vertex; vertices for which the lists have no space search the bins.
-_ENTRIES_PER_VERTEX = 8
-#: Factor by which lists extend beyond their radius, since positions in bins are rounded to 2^-16 of a bin.
-_ROUNDING = 1 + 2.0**-12
-#: State that causes the lists to be rebuilt.
-_INVALID = np.array([1] + [0] * (CONTACT_STATE_WORDS - 1), np.uint32)
+#: Average number of list entries per vertex. If the lists do not fit, the next ones have a shorter skin; until then
+#: the vertices without a list search the bins.
+_ENTRIES_PER_VERTEX = 6
+#: Skins from which the device chooses, relative to the longest.
+_SKINS = 0.5 ** (np.arange(SKINS) / 2)
+#: Number of units of a bin along axes that are not periodic, and of a period.
+_UNITS_PER_BIN, _UNITS_PER_PERIOD = 2.0**16, 2.0**32
+#: Maximum number of bins along an axis.
+_MAX_BINS = (1 << 16) - 1
+#: Factor by which lists extend beyond their radius, since coordinates are rounded to units.
+_ROUNDING = 1 + 2.0**-10
+#: Share of a period below which the difference of two coordinates is the shortest one, whatever the rounding.
+_WITHIN = 0.4999
+#: First words of the state, which cause the lists to be rebuilt; the last two are the numbers of skins.
+_INVALID = np.array([1] + [0] * (CONTACT_STATE_WORDS - 3), np.uint32)
 
 
 @dataclass(frozen=True)
@@ -117,25 +128,25 @@ class Repulsion:
 
 def contact_memory(vertices: int, points: int | None = None) -> int:
     """Return the size in bytes of the lists of `vertices` and of the bins of wall `points` or, if None, of vertices."""
-    count = vertices if points is None else points
-    at_rest = 0 if points is None else 28 * points
-    return (24 + 8 + 4 * _ENTRIES_PER_VERTEX) * vertices + BIN_ENTRY_BYTES * count + 12 * _slots(count) + at_rest
+    bins = 4 * vertices + 12 * _slots(vertices) if points is None else (24 + 16 + 4) * points + 12 * _slots(points)
+    groups = -(-max(vertices, 1) // VERTEX_GROUP)
+    return (2 * 16 + 2 + 4 * _ENTRIES_PER_VERTEX) * vertices + 4 * groups + bins
 
 
 def _slots(count: int) -> int:
     """Return the number of bins for this number of points."""
-    return max(1 << (count // 2).bit_length(), SLOT_GROUP)
+    return max(1 << (count // 4).bit_length(), SLOT_GROUP)
 
 
 @dataclass(frozen=True, eq=False)
 class _ContactPoints:
     """Points that exert forces on vertices, which are vertices or fixed wall points.
 
-    `positions` (3, stride) has `count` points; `owner` are their cells.
+    `positions` (3, stride) has `count` points; `places` (stride, 4) are their integer coordinates and cells.
     """
 
     positions: Array
-    owner: Array
+    places: Array
     stride: int
     count: int
     at_rest: bool
@@ -145,7 +156,7 @@ class Contact:
     """Contact forces of cells, added to the forces of their membranes.
 
     Each vertex has a list of the points within the reach of the law plus a `skin` (Verlet lists). The device rebuilds
-    the lists from bins when a vertex has moved by half the skin.
+    the lists from bins when a vertex has moved by half the skin. It shortens the skin if the lists do not fit.
     """
 
     def __init__(
@@ -198,20 +209,21 @@ class Contact:
         counts = np.concatenate([np.full(block.cells, block.vertices) for block in cells.blocks]).astype(np.int64)
         owners = np.full(cells.stride, -2, np.int32)
         owners[: cells.vertex_count] = np.repeat(np.arange(cells.count), counts)
-        self._owners = cells.backend.upload(owners)
         self._calls: list[Callable[[], None]] = []
-        self._arrays: list[Array] = [self._owners]
+        self._arrays: list[Array] = []
         self._states: list[Array] = []
         if self._between is not None:
-            vertices = _ContactPoints(cells.positions, self._owners, cells.stride, cells.vertex_count, at_rest=False)
-            displacement_check, bins, forces = self._lists(self._between, vertices)
+            places = self._places(owners)
+            vertices = _ContactPoints(cells.positions, places, cells.stride, cells.vertex_count, at_rest=False)
+            displacement_check, bins, forces = self._lists(self._between, vertices, places, self._places(owners))
             self._calls += [displacement_check, *bins, *forces]
         if self._wall is not None:
             count = self._points.shape[1]
             positions = cells.backend.upload(self._points)
-            owner = cells.backend.upload(np.full(count, -1, np.int32))
+            self._arrays.append(positions)
+            points = _ContactPoints(positions, self._places(np.full(count, -1, np.int32)), count, count, at_rest=True)
             displacement_check, bins, forces = self._lists(
-                self._wall, _ContactPoints(positions, owner, count, count, at_rest=True)
+                self._wall, points, self._places(owners), self._places(owners)
             )
             for call in bins:  # only once, since the wall points do not move
                 call()
@@ -225,7 +237,7 @@ class Contact:
     def invalidate(self) -> None:
         """Mark all lists to be rebuilt at the next call, after the arrays of the cells have been rearranged."""
         for state in self._states:
-            self.cells.backend.assign(state, _INVALID)
+            self.cells.backend.assign(state[: len(_INVALID)], _INVALID)
 
     def memory(self) -> int:
         """Return the size of bins, lists and owners in bytes."""
@@ -235,93 +247,107 @@ class Contact:
         """Return the forces as a stage of a step, after those of the membranes."""
         return Stage("contact forces", self.compute_forces, after=("membrane forces",))
 
-    def _lists(self, law: Repulsion, points: _ContactPoints) -> tuple[Launch, list[Launch], list[Launch]]:
-        """Return the launches for the displacement check, for the bins, and for the lists with their forces."""
+    def _places(self, owners: npt.NDArray[np.int32]) -> Array:
+        """Allocate the integer coordinates and cells of points (points, 4), of which the device sets the former."""
+        host_array = np.zeros((len(owners), 4), np.int32)
+        host_array[:, 3] = owners
+        self._arrays.append(self.cells.backend.upload(host_array))
+        return self._arrays[-1]
+
+    def _lists(
+        self, law: Repulsion, points: _ContactPoints, places: Array, reference: Array
+    ) -> tuple[Launch, list[Launch], list[Launch]]:
+        """Return the launches for the displacement check, for the bins, and for the lists with their forces.
+
+        `places` (stride, 4) are the integer coordinates and cells of the vertices, `reference` (stride, 4) those for
+        which the lists were built.
+        """
         cells, resident, vertices = self.cells, self.cells.resident, self.cells.vertex_count
-        min_period, skin = self._skin_of(law)
-        bins, lists = self._reserve(points, (law.cutoff + skin) * _ROUNDING, min_period)
-        state = cells.backend.upload(_INVALID)
+        periods, skin = self._skin_of(law)
+        reaches = (law.cutoff + skin * _SKINS) * _ROUNDING
+        lists = {**self._reserve(points, reaches), "places": places, "touching": (law.cutoff * _ROUNDING) ** 2}
+        state = cells.backend.upload(np.append(_INVALID, np.zeros(2, np.uint32)))
         self._states.append(state)
-        self._arrays += [state, *([points.positions, points.owner] if points.at_rest else [])]
-        check_members = {
-            "positions": cells.positions,
-            "reference": lists["reference"],
-            "stride": cells.stride,
-            "state": state,
-        }
-        displacement_check = self._over_vertices(contact_moved(), **check_members, limit=(0.5 * skin) ** 2)
-
-        bin_members = {"positions": points.positions, "stride": points.stride, "bins": bins, "state": state}
-        launch = partial(self._by_group, number=points.count) if points.at_rest else self._over_vertices
-        count, fill = (launch(spec, **bin_members) for spec in (contact_count(), contact_fill()))
-        place_bins = self._bound(contact_place(), _slots(points.count) // SLOT_GROUP, bins=bins, state=state)
-
-        search = self._bound(contact_search(), -(-vertices // VERTEX_GROUP), lists=lists, state=state, count=vertices)
-        force_members: dict[str, Any] = {"force": cells.force, "other": points.positions, "other_stride": points.stride}
-        force_members |= {"law": law.members(), "lists": lists, "state": state}
-        gather = contact_force(cells.precision)
-        if resident is None:
-            return (
-                displacement_check,
-                [count, place_bins, fill],
-                [search, self._bound(gather, vertices, **force_members)],
-            )
-        reset = self._bound(contact_reset(), 1, state=state)
-        return (
-            displacement_check,
-            [count, place_bins, fill],
-            [search, resident.over_vertices(gather, **force_members), reset],
+        self._arrays.append(state)
+        skins = {"moved": (0.5 * skin * _SKINS) ** 2, "reach": reaches**2}
+        common = {"state": state, "units": lists["units"]}
+        vertex_members = {"positions": cells.positions, "stride": cells.stride}
+        displacement_check = self._over_vertices(
+            contact_moved(), **common, **vertex_members, places=places, reference=reference, skins=skins
         )
 
-    def _skin_of(self, law: Repulsion) -> tuple[float, float]:
-        """Return the shortest period of the space, infinity if there is none, and the skin of the lists.
+        bin_members = {**common, "points": points.places, "bins": lists["bins"]}
+        launch = partial(self._by_group, number=points.count) if points.at_rest else self._over_vertices
+        count = launch(contact_count(), **bin_members, positions=points.positions, stride=points.stride)
+        fill = launch(contact_fill(), **bin_members)
+        place_bins = self._bound(contact_place(), _slots(points.count) // SLOT_GROUP, bins=lists["bins"], state=state)
+
+        groups = -(-vertices // VERTEX_GROUP)
+        list_members: dict[str, Any] = {"lists": lists, "count": vertices}
+        search = self._bound(contact_search(), groups, **list_members, skins=skins, reference=reference, state=state)
+        reset = {"state": state, "blocks": lists["blocks"]}
+        force_members = {**list_members, **vertex_members, "force": cells.force, "law": law.members()}
+        force_members |= {"other": points.positions, "other_stride": points.stride, "periods": periods, "reset": reset}
+        if resident is None:
+            forces = [self._bound(contact_force(cells.precision), groups, **force_members)]
+        else:
+            spec = contact_force_resident(cells.precision)
+            forces = [
+                resident.over_groups(spec, VERTEX_GROUP, inner=force_members),
+                self._bound(contact_reset(), 1, **reset),
+            ]
+        return displacement_check, [count, place_bins, fill], [search, *forces]
+
+    def _skin_of(self, law: Repulsion) -> tuple[dict[str, Floats], float]:
+        """Return the kernel members of the periods of the space, and the longest skin of the lists.
 
         Raises:
             CaseError: a period is below three times the reach.
         """
-        periods = self._lengths[self._lengths > 0]
-        min_period = float(periods.min()) if len(periods) else math.inf
+        lengths = self._lengths
+        min_period = float(lengths[lengths > 0].min()) if (lengths > 0).any() else math.inf
         if min_period < 3 * law.cutoff:
             raise CaseError(
                 f"contact: reach = {law.cutoff:g} is more than a third of the period {min_period:g} of the space; "
                 "use a shorter reach"
             )
         skin = min(law.cutoff if self._skin is None else self._skin, min_period / 3 / _ROUNDING - law.cutoff)
-        return min_period, max(skin, 0.0)
+        inverses = np.where(lengths > 0, 1 / np.maximum(lengths, min_period), 0.0)
+        within = np.where(lengths > 0, _WITHIN * lengths, np.inf)
+        return {"lengths": lengths, "inverses": inverses, "within": within}, max(skin, 0.0)
 
-    def _reserve(
-        self, points: _ContactPoints, reach: float, min_period: float
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the kernel members of the bins, and of the lists of points within `reach` of each vertex."""
+    def _reserve(self, points: _ContactPoints, reaches: Floats) -> dict[str, Any]:
+        """Return the kernel members of the lists of points near each vertex, and of their bins.
+
+        `reaches` are the distances within which points are listed, for each skin.
+        """
         cells, zeros, slots = self.cells, self.cells.backend.zeros, _slots(points.count)
-        counts = np.clip(np.floor(self._lengths / reach), np.where(self._lengths > 0, 3, 0), (1 << 16) - 1)
-        size = np.where(counts > 0, self._lengths / np.maximum(counts, 1), reach)
+        periodic = self._lengths > 0
+        lengths = np.where(periodic, self._lengths, _UNITS_PER_PERIOD / _UNITS_PER_BIN * reaches[0])
+        per_length = _UNITS_PER_PERIOD / lengths
+        numbers = np.clip(np.floor(lengths / reaches[:, None]), 3, np.where(periodic, _MAX_BINS, 4 * _MAX_BINS))
         bins: dict[str, Any] = {
             **{name: zeros(slots, np.uint32) for name in ("first", "count", "tally")},
-            "entries": zeros(max(points.count, 1) * BIN_ENTRY_BYTES, np.uint8),
-            "per_length": 1 / size,
-            "lengths": self._lengths,
-            "inverse_lengths": np.where(self._lengths > 0, 1 / np.maximum(self._lengths, min_period), 0.0),
-            "counts": counts.astype(np.int32),
+            "entries": zeros(max(points.count, 1), np.uint32),
             "mask": slots - 1,
         }
-        capacity = max(_ENTRIES_PER_VERTEX * cells.vertex_count, 1)
+        blocks = -(-_ENTRIES_PER_VERTEX * cells.vertex_count // LIST_BLOCK)
         lists: dict[str, Any] = {
-            "positions": cells.positions,
-            "reference": cells.backend.upload(np.full((3, cells.stride), np.inf)),
-            "owner": self._owners,
-            **{name: zeros(cells.stride, np.uint32) for name in ("first", "pair_counts")},
-            "pairs": zeros(capacity, np.uint32),
-            "other_owner": points.owner,
+            "groups": zeros(-(-max(cells.vertex_count, 1) // VERTEX_GROUP), np.uint32),
+            "ends": zeros(cells.stride, np.uint16),
+            "pairs": zeros(max(blocks, 1) * LIST_BLOCK, np.uint32),
+            "other": points.places,
+            "units": {
+                "per_length": per_length,
+                "length": (1 / per_length).astype(np.float32),
+                "bins": numbers.astype(np.uint32).reshape(-1),
+            },
             "bins": bins,
-            "stride": cells.stride,
-            "bin_unit": (size / 65535).astype(np.float32),
-            "reach": reach**2,
-            "capacity": capacity,
+            "blocks": blocks,
         }
         self._arrays += [bins[name] for name in ("first", "count", "tally", "entries")]
-        self._arrays += [lists[name] for name in ("reference", "first", "pair_counts", "pairs")]
-        return bins, lists
+        self._arrays += [lists[name] for name in ("groups", "ends", "pairs")]
+        return lists
 
     def _over_vertices(self, spec: KernelSpec, **members: Any) -> Launch:
         if self.cells.resident is not None:

@@ -12,6 +12,21 @@ inline constexpr int warp_threads = 32;
 SEICHE_FN u32 votes(bool yes) {
   return __ballot_sync(0xffffffffu, yes);
 }
+SEICHE_FN int bit_count(u32 word) {
+  return __popc(word);
+}
+/// The value of the first thread of the warp.
+SEICHE_FN u32 of_first(u32 value) {
+  return __shfl_sync(0xffffffffu, value, 0);
+}
+/// Sum of the values of the threads of the warp up to this one, `lane`.
+SEICHE_FN u32 sum_up_to(u32 value, int lane) {
+  for (int step = 1; step < warp_threads; step *= 2) {
+    const u32 below = __shfl_up_sync(0xffffffffu, value, static_cast<u32>(step));
+    value += lane >= step ? below : 0;
+  }
+  return value;
+}
 /// Bitwise or of the words of all threads of the warp.
 SEICHE_FN u64 combined_bits(u64 word) {
   const u32 low = __reduce_or_sync(0xffffffffu, static_cast<u32>(word));
@@ -27,6 +42,15 @@ inline constexpr int warp_threads = 1;
 
 SEICHE_FN u32 votes(bool yes) {
   return yes ? 1u : 0u;
+}
+SEICHE_FN u32 of_first(u32 value) {
+  return value;
+}
+SEICHE_FN u32 sum_up_to(u32 value, int) {
+  return value;
+}
+SEICHE_FN int bit_count(u32 word) {
+  return __builtin_popcount(word);
 }
 SEICHE_FN u64 combined_bits(u64 word) {
   return word;

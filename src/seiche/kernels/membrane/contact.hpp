@@ -1,286 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Short-range forces between vertices of different cells, or of cells and walls (theory/cells, eqs. 13 and 14). Every
-/// vertex has a list of points within the reach of the forces plus a skin. Lists remain valid until a vertex has moved
-/// by half the skin. Forces are summed as integer multiples of a unit, so the sum is independent of the order of the
-/// points.
+/// Short-range forces between vertices of different cells, or of cells and walls (theory/cells, eqs. 13 and 14). Forces
+/// are summed as integer multiples of a unit, so the sum is independent of the order of the points.
 #pragma once
-#include "../atomics.hpp"
 #include "../math.hpp"
+#include "../resident.hpp"
+#include "../warps.hpp"
+#include "contact_lists.hpp"
 #include "vector.hpp"
 
 namespace seiche {
 
-/// State words shared by the kernels.
-struct ContactState {
-  static constexpr int stale = 0;    ///< a vertex has moved too far for its list
-  static constexpr int entries = 1;  ///< points in the bins
-  static constexpr int pairs = 2;    ///< entries of the lists
-};
-
-/// A point in a bin: its index, its position in the bin in units of 1/65535, and the bin, modulo 2^16 along each axis.
-struct alignas(16) BinEntry {
-  u32 point;
-  u16 at[3], bin[3];
-};
-
-/// Bins at least as large as the reach of the lists. A periodic axis has a whole number of bins, at least three and
-/// less than 2^16.
-struct ContactBins {
-  u32* first;  ///< [slot]: its first entry
-  u32* count;  ///< [slot]
-  u32* tally;  ///< [slot]: zero between builds
-  BinEntry* entries;
-  double per_length[3];
-  double lengths[3];          ///< period of periodic axes, else 0
-  double inverse_lengths[3];  ///< inverse of the period, or 0
-  i32 counts[3];              ///< bins along periodic axes, else 0
-  u32 mask;                   ///< number of slots, a power of two, minus one
-
-  SEICHE_FN i32 wrapped(Index bin, int axis) const {
-    const Index n = counts[axis];
-    const Index remainder = n > 0 ? bin % n : bin;
-    return static_cast<i32>(n > 0 && remainder < 0 ? remainder + n : remainder);
-  }
-  /// The bin of a coordinate, and the position in the bin.
-  SEICHE_FN i32 bin(double x, int axis, u16& at) const {
-    const double scaled = x > -1e12 && x < 1e12 ? x * per_length[axis] : 0.0;
-    const Index integer = static_cast<Index>(scaled);
-    const Index floor_index = scaled < static_cast<double>(integer) ? integer - 1 : integer;
-    at = static_cast<u16>((scaled - static_cast<double>(floor_index)) * 65535.0);
-    return wrapped(floor_index, axis);
-  }
-  /// Bins along the last axis are consecutive, so three neighbours are contiguous in memory.
-  SEICHE_FN u32 slot(i32 i, i32 j, i32 k) const {
-    return (static_cast<u32>(i) * 73856093u + static_cast<u32>(j) * 19349663u + static_cast<u32>(k)) & mask;
-  }
-  /// The bin one step up or down, or the same.
-  SEICHE_FN i32 neighbour(i32 bin, int step, int axis) const {
-    const i32 n = counts[axis], neighbour_bin = bin + step;
-    return n > 0 && neighbour_bin < 0    ? neighbour_bin + n
-           : n > 0 && neighbour_bin >= n ? neighbour_bin - n
-                                         : neighbour_bin;
-  }
-  /// Shortest difference of two coordinates.
-  SEICHE_FN double shortest_difference(double start, double end, int axis) const {
-    const double difference = end - start, periods = difference * inverse_lengths[axis];
-    const Index shift = static_cast<Index>(periods < 0 ? periods - 0.5 : periods + 0.5);
-    return difference - static_cast<double>(shift) * lengths[axis];
-  }
-};
-
-/// Item v: a vertex. Tests whether it has moved too far since the lists were built.
-struct ContactMoved {
-  const double* positions;  ///< [3][stride]
-  const double* reference;  ///< [3][stride]: position at that time
-  u32* state;
-  Index stride;
-  double limit;  ///< squared limit of the displacement
-  static constexpr int bytes = 48;
-  SEICHE_FN void operator()(Index v) const {
-    double squares = 0;
-    for (int axis = 0; axis < 3; ++axis) {
-      const double displacement = positions[v + axis * stride] - reference[v + axis * stride];
-      squares += displacement * displacement;
-    }
-    if (!(squares <= limit)) state[ContactState::stale] = 1;
-  }
-};
-
-/// Item k: counts point k in its bin.
-struct ContactCount {
-  const double* positions;  ///< [3][stride]
-  const u32* state;
-  Index stride;
-  ContactBins bins;
-  static constexpr int bytes = 4;
-  SEICHE_FN bool idle() const { return state[ContactState::stale] == 0; }
-  SEICHE_FN void operator()(Index k) const {
-    if (idle()) return;
-    i32 b[3];
-    u16 at;
-    for (int axis = 0; axis < 3; ++axis) b[axis] = bins.bin(positions[k + axis * stride], axis, at);
-    add_atomically(bins.tally + bins.slot(b[0], b[1], b[2]), 1u);
-  }
-};
-
-/// Prefix sums of `count` numbers by a team.
-template <int count>
-struct Offsets {
-  static constexpr int groups = 16, group = count / groups;
-  u32 value[count];
-  u32 group_offset[groups];
-  u32 begin;
-
-  /// Allocates space for all numbers from `total`. `at(k)` is then the beginning of number k.
-  SEICHE_FN void take(const Team& team, u32* total) {
-    team.barrier();
-    team.for_each(groups, [&](int g) SEICHE_INLINED {
-      u32 sum = 0;
-      for (int k = 0; k < group; ++k) sum += value[g * group + k];
-      group_offset[g] = sum;
-    });
-    team.barrier();
-    team.for_each(1, [&](int) SEICHE_INLINED {
-      u32 sum = 0;
-      for (int g = 0; g < groups; ++g) {
-        const u32 part = group_offset[g];
-        group_offset[g] = sum;
-        sum += part;
-      }
-      begin = sum > 0 ? add_atomically(total, sum) : 0;
-    });
-    team.barrier();
-  }
-  SEICHE_FN u32 at(int k) const {
-    u32 sum = begin + group_offset[k / group];
-    for (int j = k / group * group; j < k; ++j) sum += value[j];
-    return sum;
-  }
-};
-
-/// Item: one. Resets all flags and counts.
-struct ContactReset {
-  u32* state;
-  static constexpr int bytes = 12;
-  SEICHE_FN void operator()(Index) const {
-    for (int word = 0; word < 3; ++word) state[word] = 0;
-  }
-};
-
-/// Item: a group of slots. Allocates space for their entries.
-struct ContactPlace {
-  static constexpr int group = 256;
-  using Scratch = Offsets<group>;
-  ContactBins bins;
-  u32* state;
-  static constexpr int bytes = 0;
-  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    if (state[ContactState::stale] == 0) return;
-    const Index begin = item * group;
-    team.for_each(group, [&](int k) SEICHE_INLINED { scratch.value[k] = bins.tally[begin + k]; });
-    scratch.take(team, state + ContactState::entries);
-    team.for_each(group, [&](int k) SEICHE_INLINED {
-      bins.first[begin + k] = scratch.at(k);
-      bins.count[begin + k] = scratch.value[k];
-    });
-  }
-};
-
-/// Item k: adds point k to its bin.
-struct ContactFill {
-  const double* positions;  ///< [3][stride]
-  const u32* state;
-  Index stride;
-  ContactBins bins;
-  static constexpr int bytes = 40;
-  SEICHE_FN bool idle() const { return state[ContactState::stale] == 0; }
-  SEICHE_FN void operator()(Index k) const {
-    if (idle()) return;
-    BinEntry entry;
-    entry.point = static_cast<u32>(k);
-    i32 b[3];
-    for (int axis = 0; axis < 3; ++axis) {
-      b[axis] = bins.bin(positions[k + axis * stride], axis, entry.at[axis]);
-      entry.bin[axis] = static_cast<u16>(b[axis]);
-    }
-    const u32 slot = bins.slot(b[0], b[1], b[2]);
-    bins.entries[bins.first[slot] + add_atomically(bins.tally + slot, ~0u) - 1] = entry;
-  }
-};
-
-/// Vertices and their possible contacts: the `pair_counts[v]` points from pairs[first[v]]. If they exceeded the
-/// capacity, these are all points in the surrounding bins.
-struct ContactLists {
-  static constexpr u32 over_capacity = ~0u;
-  const double* positions;  ///< [3][stride]
-  double* reference;        ///< [3][stride]: positions when the lists were built
-  const i32* owner;
-  u32* first;
-  u32* pair_counts;
-  u32* pairs;
-  const i32* other_owner;
-  ContactBins bins;  ///< bins of the other points
-  Index stride;
-  float bin_unit[3];  ///< size of the bins over 65535
-  float reach;        ///< squared reach of the lists
-  u32 capacity;       ///< capacity of `pairs`
-
-  /// f(p) for the points p that were near vertex v when the lists were built.
-  template <class F>
-  SEICHE_FN void for_near(Index v, F&& f) const {
-    i32 vertex_bin[3];
-    u16 at[3];
-    for (int axis = 0; axis < 3; ++axis) vertex_bin[axis] = bins.bin(reference[v + axis * stride], axis, at[axis]);
-    const i32 cell = owner[v];
-    for (int n = 0; n < 27; ++n) {
-      const int step[3] = {n / 9 - 1, n / 3 % 3 - 1, n % 3 - 1};
-      i32 b[3];
-      for (int axis = 0; axis < 3; ++axis) b[axis] = bins.neighbour(vertex_bin[axis], step[axis], axis);
-      const u32 slot = bins.slot(b[0], b[1], b[2]), begin = bins.first[slot], end = begin + bins.count[slot];
-      for (u32 e = begin; e < end; ++e) {
-        const BinEntry entry = bins.entries[e];
-        // Another bin may share the slot. It is visited separately.
-        bool same_bin = true;
-        float squares = 0;
-        for (int axis = 0; axis < 3; ++axis) {
-          const int units = entry.at[axis] - at[axis] + 65535 * step[axis];
-          const float difference = static_cast<float>(units) * bin_unit[axis];
-          squares += difference * difference;
-          same_bin = same_bin && entry.bin[axis] == static_cast<u16>(b[axis]);
-        }
-        if (same_bin && squares < reach && other_owner[entry.point] != cell) f(static_cast<Index>(entry.point));
-      }
-    }
-  }
-};
-
-/// Item: a group of vertices. Builds their lists.
-struct ContactSearch {
-  static constexpr int group = 128;
-  using Scratch = Offsets<group>;
-  ContactLists lists;
-  u32* state;
-  Index count;  ///< number of vertices
-  static constexpr int bytes = 0;
-  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    if (state[ContactState::stale] == 0) return;
-    const Index begin = item * group;
-    const int number = static_cast<int>(count - begin < group ? count - begin : group);
-    team.for_each(group, [&](int k) SEICHE_INLINED {
-      const Index v = begin + k;
-      u32 pair_count = 0;
-      if (k < number) {
-        for (int axis = 0; axis < 3; ++axis) {
-          lists.reference[v + axis * lists.stride] = lists.positions[v + axis * lists.stride];
-        }
-        lists.for_near(v, [&](Index) SEICHE_INLINED { ++pair_count; });
-      }
-      scratch.value[k] = pair_count;
-    });
-    scratch.take(team, state + ContactState::pairs);
-    team.for_each(number, [&](int k) SEICHE_INLINED {
-      const Index v = begin + k;
-      const u32 pair_count = scratch.value[k];
-      u32 to = pair_count > 0 ? scratch.at(k) : 0;
-      const bool fits = pair_count == 0 || (to < lists.capacity && pair_count <= lists.capacity - to);
-      lists.first[v] = to;
-      lists.pair_counts[v] = fits ? pair_count : ContactLists::over_capacity;
-      if (fits && pair_count > 0)
-        lists.for_near(v, [&](Index p) SEICHE_INLINED { lists.pairs[to++] = static_cast<u32>(p); });
-    });
-  }
-};
-
-/// Repulsion strength ((reach/d)^exponent - 1) for d < reach, and Morse's force with `depth`, `steepness` and
-/// `remainder` up to its own reach. `units` is the number of integer units in a force of one.
+/// Repulsion strength ((reach/d)^exponent - 1) for d < reach, and Morse's force with `depth`, `steepness` and `rest` up
+/// to its own reach. `units` is the number of integer units in a force of one.
 struct ContactLaw {
   double strength, reach, exponent;
-  double depth, steepness, remainder, morse_reach;
+  double depth, steepness, rest, morse_reach;
   double units;
 
+  SEICHE_FN double cutoff() const { return reach > morse_reach ? reach : morse_reach; }
   /// Force over distance, positive if repulsive (d2 is the squared distance).
   SEICHE_FN double over_distance(double d2) const {
-    const double nearest = 1e-2 * (reach > morse_reach ? reach : morse_reach);
+    const double nearest = 1e-2 * cutoff();
     const double d = d2 < nearest * nearest ? nearest : square_root(d2);
     double force = 0;
     if (d < reach) {
@@ -288,7 +28,7 @@ struct ContactLaw {
       force = strength * (excess < 65536.0 ? excess : 65536.0);  // bounded, to avoid integer overflow of sums
     }
     if (d < morse_reach) {
-      const double power = 1.4426950408889634 * (steepness * (remainder - d));
+      const double power = 1.4426950408889634 * (steepness * (rest - d));
       const double e = exp2_clamped(power < 8.0 ? power : 8.0);
       force += 2.0 * (depth * steepness) * (e * e - e);
     }
@@ -296,48 +36,207 @@ struct ContactLaw {
   }
 };
 
-/// Item v: a vertex. Sums the forces exerted by points of other owners.
+/// Periods of the space, by which differences of coordinates are shortened.
+struct ContactPeriods {
+  double lengths[3];   ///< period of periodic axes, else 0
+  double inverses[3];  ///< inverse of the period, or 0
+  double within[3];    ///< differences below this length, almost half a period, are the shortest ones
+
+  SEICHE_FN double between(double from, double to, int axis) const {
+    const double difference = to - from;
+    if (difference > -within[axis] && difference < within[axis]) return difference;
+    const double periods = difference * inverses[axis];
+    const Index shift = static_cast<Index>(periods < 0 ? periods - 0.5 : periods + 0.5);
+    return difference - static_cast<double>(shift) * lengths[axis];
+  }
+};
+
+/// Item: a group of vertices. Sums the forces exerted by points of other owners.
 template <class Real>
 struct ContactForce {
-  Real* force;          ///< [3][stride]; added to
-  const double* other;  ///< [3][other_stride]
-  Index other_stride;
-  ContactLists lists;
-  ContactLaw law;
-  u32* state;
-  static constexpr int bytes = 4;
+  static constexpr int group = ContactLists::group, chunk = 1024;
+  /// Memory of a team of threads for the lists of its vertices, a chunk of entries at a time.
+  struct Threads {
+    ContactPoint places[group];
+    Index list[group];  ///< first entry of a vertex in `pairs`, minus the number of entries of the vertices before it
+    u32 low[3][group], high[3][group];  ///< sums
+    u32 totals[group / warp_threads];   ///< entries of the vertices of a warp
+    u32 queued;
+    u16 queue[chunk];  ///< entries that may be in contact
+    u8 vertex[chunk];  ///< vertices of the entries
+  };
+  using Scratch = typename Either<Team::single_thread, NoScratch, Threads>::Type;
 
-  SEICHE_FN void operator()(Index v) const {
-    if (v == 0) ContactReset{state}(0);
-    const u32 number = lists.pair_counts[v];
-    if (number == 0) return;
-    const Index stride = lists.stride;
-    const double x[3] = {lists.positions[v], lists.positions[v + stride], lists.positions[v + 2 * stride]};
-    Index sums[3] = {0, 0, 0};
-    if (number == ContactLists::over_capacity) {
-      lists.for_near(v, [&](Index p) SEICHE_INLINED { add(x, p, sums); });
+  Real* force;              ///< [3][stride]; added to
+  const double* positions;  ///< [3][stride] of the vertices
+  const double* other;      ///< [3][other_stride]
+  Index stride, other_stride;
+  ContactLists lists;
+  ContactPeriods periods;
+  ContactLaw law;
+  ContactReset reset;
+  Index count;  ///< number of vertices
+  static constexpr int bytes = 0;
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const Index begin = item * group;
+    add_forces(team, begin, static_cast<int>(count - begin < group ? count - begin : group), scratch,
+               [](Index) SEICHE_INLINED { return true; });
+    if (item == 0 && team.thread == 0) reset(0);
+  }
+  /// Adds the forces on those of the `number` vertices from `begin` for which chosen(v).
+  template <class Selection>
+  SEICHE_FN void add_forces(const Team& team, Index begin, int number, Scratch& scratch,
+                            const Selection& chosen) const {
+    if constexpr (Team::single_thread) {
+      for (int k = 0; k < number; ++k) {
+        if (chosen(begin + k)) by_vertex(begin + k);
+      }
     } else {
-      const u32* pairs = lists.pairs + lists.first[v];
-      for (u32 k = 0; k < number; ++k) add(x, pairs[k], sums);
+      by_threads(team, begin, team.thread < number && chosen(begin + team.thread), scratch);
     }
+  }
+
+  SEICHE_FN void by_vertex(Index v) const {
+    const u32 first_block = lists.groups[v / group];
+    const ContactPoint place = lists.places[v];
+    Index sums[3] = {0, 0, 0};
+    const auto add = [&](u32 p) SEICHE_INLINED {
+      if (!lists.touches(place, p)) return;
+      Index parts[3];
+      if (!contact(v, p, parts)) return;
+      for (int axis = 0; axis < 3; ++axis) sums[axis] += parts[axis];
+    };
+    if (first_block == ContactLists::over_capacity) {
+      search(v, add);
+    } else {
+      u32 entries;
+      const u32* pairs = lists.pairs + lists.list(v, first_block, entries);
+      for (u32 k = 0; k < entries; ++k) add(pairs[k]);
+    }
+    store(v, sums);
+  }
+
+  /// The threads test the entries of all lists, one after another, so that all have equal work. Then they compute the
+  /// contacts among them. In a loop over the list of its vertex, a thread would have a contact in few rounds.
+  SEICHE_FN void by_threads(const Team& team, Index begin, bool active, Threads& s) const {
+    const int thread = team.thread, lane = thread % warp_threads, warp = thread / warp_threads;
+    const Index v = begin + thread;
+    const u32 first_block = active ? lists.groups[v / group] : 0;
+    u32 entries = 0;
+    Index list = 0;
+    if (active && first_block != ContactLists::over_capacity) list = lists.list(v, first_block, entries);
+    if (active) s.places[thread] = lists.places[v];
+    for (int axis = 0; axis < 3; ++axis) s.low[axis][thread] = s.high[axis][thread] = 0;
+    u32 end = sum_up_to(entries, lane);
+    if (lane == warp_threads - 1) s.totals[warp] = end;
+    team.barrier();
+    u32 total = 0;
+    for (int w = 0; w < group / warp_threads; ++w) {
+      end += w < warp ? s.totals[w] : 0;
+      total += s.totals[w];
+    }
+    s.list[thread] = list - (end - entries);
+    if (first_block == ContactLists::over_capacity) {
+      search(v, [&](u32 p) { add(v, p, thread, s); });
+    }
+    for (u32 from = 0; from < total; from += chunk) {
+      const u32 number = total - from < chunk ? total - from : chunk;
+      test(team, from, number, end - entries, end, s);
+      for (u32 q = thread; q < s.queued; q += team.threads) {
+        const u32 e = s.queue[q];
+        const int k = s.vertex[e];
+        add(begin + k, lists.pairs[s.list[k] + from + e], k, s);
+      }
+      team.barrier();
+    }
+    if (total == 0) team.barrier();
+    Index sums[3];
+    for (int axis = 0; axis < 3; ++axis) {
+      sums[axis] = static_cast<Index>(static_cast<u64>(s.high[axis][thread]) << 32 | s.low[axis][thread]);
+    }
+    if (active) store(v, sums);
+  }
+  /// Queues those of the `number` entries from `from` that may be in contact. The entries of the vertex of this thread
+  /// are those from `first` to `end`.
+  SEICHE_FN void test(const Team& team, u32 from, u32 number, u32 first, u32 end, Threads& s) const {
+    const int thread = team.thread, lane = thread % warp_threads;
+    const u32 low = first > from ? first - from : 0, high = end < from ? 0 : end - from < number ? end - from : number;
+    for (u32 e = low; e < high; ++e) s.vertex[e] = static_cast<u8>(thread);
+    if (thread == 0) s.queued = 0;
+    team.barrier();
+    for (u32 base = 0; base < number; base += group) {
+      const u32 e = base + thread;
+      bool near = false;
+      if (e < number) {
+        const int k = s.vertex[e];
+        near = lists.touches(s.places[k], lists.pairs[s.list[k] + from + e]);
+      }
+      const u32 all = votes(near);
+      if (all == 0) continue;
+      u32 at = 0;
+      if (lane == 0) at = add_atomically(&s.queued, static_cast<u32>(bit_count(all)));
+      at = of_first(at);
+      if (near) s.queue[at + bit_count(all & ((1u << lane) - 1))] = static_cast<u16>(e);
+    }
+    team.barrier();
+  }
+  /// Adds the force of point p on vertex v, number k of the team, to its sums.
+  SEICHE_FN void add(Index v, u32 p, int k, Threads& s) const {
+    Index parts[3];
+    if (!contact(v, p, parts)) return;
+    for (int axis = 0; axis < 3; ++axis) {
+      const u32 low = static_cast<u32>(parts[axis]), before = add_atomically(&s.low[axis][k], low);
+      const u32 carried = before + low < before ? 1 : 0;
+      add_atomically(&s.high[axis][k], static_cast<u32>(static_cast<u64>(parts[axis]) >> 32) + carried);
+    }
+  }
+  /// f(p) for the points p in the bins that may be in contact with vertex v.
+  template <class F>
+  SEICHE_FN void search(Index v, F&& f) const {
+    lists.for_near(v, lists.units.grids[reset.state[ContactState::built]], lists.touching, f);
+  }
+  /// The force of point p on vertex v in units; false if they are not in contact.
+  SEICHE_FN bool contact(Index v, u32 p, Index (&parts)[3]) const {
+    const double x[3] = {positions[v], positions[v + stride], positions[v + 2 * stride]};
+    const Vector<double> way = separation(x, p);
+    const double squares = dot(way, way), cutoff = law.cutoff();
+    if (!(squares < cutoff * cutoff)) return false;
+    const double scaled = law.units * law.over_distance(squares);
+    parts[0] = rounded(scaled * way.x);
+    parts[1] = rounded(scaled * way.y);
+    parts[2] = rounded(scaled * way.z);
+    return true;
+  }
+
+  /// From point p to x.
+  SEICHE_FN Vector<double> separation(const double (&x)[3], Index p) const {
+    const double y[3] = {other[p], other[p + other_stride], other[p + 2 * other_stride]};
+    return {periods.between(y[0], x[0], 0), periods.between(y[1], x[1], 1), periods.between(y[2], x[2], 2)};
+  }
+  SEICHE_FN void store(Index v, const Index (&sums)[3]) const {
+    if ((sums[0] | sums[1] | sums[2]) == 0) return;
     for (int axis = 0; axis < 3; ++axis) {
       force[v + axis * stride] += static_cast<Real>(static_cast<double>(sums[axis]) / law.units);
     }
   }
-  /// Adds the force of point p on a vertex at x.
-  SEICHE_FN void add(const double (&x)[3], Index p, Index (&sums)[3]) const {
-    const double y[3] = {other[p], other[p + other_stride], other[p + 2 * other_stride]};
-    const ContactBins& bins = lists.bins;
-    const Vector<double> separation{bins.shortest_difference(y[0], x[0], 0), bins.shortest_difference(y[1], x[1], 1),
-                                    bins.shortest_difference(y[2], x[2], 2)};
-    const double d2 = dot(separation, separation), cutoff = law.reach > law.morse_reach ? law.reach : law.morse_reach;
-    if (d2 >= cutoff * cutoff) return;
-    const double scaled = law.units * law.over_distance(d2);
-    sums[0] += rounded(scaled * separation.x);
-    sums[1] += rounded(scaled * separation.y);
-    sums[2] += rounded(scaled * separation.z);
-  }
   SEICHE_FN static Index rounded(double x) { return static_cast<Index>(x + (x < 0 ? -0.5 : 0.5)); }
+};
+
+/// Item: a group of vertices, limited to those of the selected cells.
+template <class Real>
+struct ResidentContactForce {
+  using Scratch = typename ContactForce<Real>::Scratch;
+  ContactForce<Real> inner;
+  Chosen chosen;
+  Index end;  ///< end of the vertices of the type
+  static constexpr int bytes = 0;
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    constexpr int group = ContactForce<Real>::group;
+    const Index begin = chosen.first + item * group;
+    const int number = static_cast<int>(end - begin < group ? end - begin : group);
+    if (chosen.any(begin, number)) inner.add_forces(team, begin, number, scratch, chosen);
+  }
 };
 
 }  // namespace seiche

@@ -122,65 +122,75 @@ def pack_push() -> KernelSpec:
     """Displacements that separate growing rigid cells."""
     arrays = pointers("centers rotations kind kinds points nodes first neighbors shifts out")
     members: Members = (*arrays, ("wall", _GRID), *typed_members("float64", "scale gap"))
-    return KernelSpec("PackPush", "membrane/pack.hpp", members, threads=64, max_registers=255)
+    return KernelSpec("PackPush", "membrane/pack.hpp", members, threads=128, max_registers=255, team=True)
 
 
-_BINS: Members = (
-    *pointers("first count tally entries"),
-    *typed_members(("float64", 3), "per_length lengths inverse_lengths"),
-    ("counts", ("int32", 3)),
-    ("mask", "uint32"),
-)
+#: Skins of the lists from which a device chooses.
+SKINS = 5
+_UNITS: Members = (("per_length", ("float64", 3)), ("length", ("float32", 3)), ("bins", ("uint32", 3 * SKINS)))
+_BINS: Members = (*pointers("first count tally entries"), ("mask", "uint32"))
+_SKINS: Members = typed_members(("float32", SKINS), "moved reach")
 _LISTS: Members = (
-    *pointers("positions reference owner first pair_counts pairs other_owner"),
-    *(("bins", _BINS), ("stride", "int64"), ("bin_unit", ("float32", 3)), ("reach", "float32"), ("capacity", "uint32")),
+    *pointers("places other groups ends pairs"),
+    *(("units", _UNITS), ("bins", _BINS), ("touching", "float32"), ("blocks", "uint32")),
 )
 _LAW = typed_members("float64", "strength reach exponent depth steepness rest morse_reach units")
-_BINNING: Members = (*pointers("positions state"), ("stride", "int64"), ("bins", _BINS))
+_PERIODS = typed_members(("float64", 3), "lengths inverses within")
+_RESET: Members = (("state", "ptr"), ("blocks", "uint32"))
+_CONTACT, _CONTACT_LISTS = "membrane/contact.hpp", "membrane/contact_lists.hpp"
 #: Per team: points to sort into bins, bins to assign offsets, and vertices whose lists are built.
 POINT_GROUP, SLOT_GROUP, VERTEX_GROUP = 1024, 256, 128
-#: Bytes of a point in a bin, and words of the state that kernels write.
-BIN_ENTRY_BYTES, CONTACT_STATE_WORDS = 16, 3
+#: Words of the state that kernels write, and entries of a block of the lists.
+CONTACT_STATE_WORDS, LIST_BLOCK = 5, 4
 
 
 def contact_moved() -> KernelSpec:
-    """Detect vertices that have moved too far for their lists."""
-    members: Members = (*pointers("positions reference state"), ("stride", "int64"), ("limit", "float64"))
-    return KernelSpec("ContactMoved", "membrane/contact.hpp", members)
+    """Store the places of vertices, and detect those that have moved too far for their lists."""
+    arrays: Members = (*pointers("positions reference places state"), ("stride", "int64"))
+    return KernelSpec("ContactMoved", _CONTACT_LISTS, (*arrays, ("units", _UNITS), ("skins", _SKINS)))
 
 
 def contact_count() -> KernelSpec:
-    """Count the points in each bin."""
-    return KernelSpec("ContactCount", "membrane/contact.hpp", _BINNING)
+    """Store the coordinates of points, and count the points in each bin."""
+    arrays: Members = (*pointers("positions points state"), ("stride", "int64"))
+    return KernelSpec("ContactCount", _CONTACT_LISTS, (*arrays, ("units", _UNITS), ("bins", _BINS)))
 
 
 def contact_place() -> KernelSpec:
     """Compute the offsets of bins."""
     members: Members = (("bins", _BINS), ("state", "ptr"))
-    return KernelSpec("ContactPlace", "membrane/contact.hpp", members, threads=SLOT_GROUP, team=True)
+    return KernelSpec("ContactPlace", _CONTACT_LISTS, members, threads=SLOT_GROUP, team=True)
 
 
 def contact_fill() -> KernelSpec:
     """Sort points into bins."""
-    return KernelSpec("ContactFill", "membrane/contact.hpp", _BINNING)
+    members: Members = (*pointers("points state"), ("units", _UNITS), ("bins", _BINS))
+    return KernelSpec("ContactFill", _CONTACT_LISTS, members)
 
 
 def contact_reset() -> KernelSpec:
     """Reset the marks and counts of the lists."""
-    return KernelSpec("ContactReset", "membrane/contact.hpp", pointers("state"))
+    return KernelSpec("ContactReset", _CONTACT_LISTS, _RESET)
 
 
 def contact_search() -> KernelSpec:
     """Find the points that may come into contact with a vertex."""
-    members: Members = (("lists", _LISTS), ("state", "ptr"), ("count", "int64"))
-    return KernelSpec("ContactSearch", "membrane/contact.hpp", members, threads=VERTEX_GROUP, team=True)
+    members: Members = (("lists", _LISTS), ("skins", _SKINS), *pointers("reference state"), ("count", "int64"))
+    return KernelSpec("ContactSearch", _CONTACT_LISTS, members, threads=VERTEX_GROUP, blocks=10, team=True)
 
 
 def contact_force(real: Real) -> KernelSpec:
-    """Short-range forces on vertices from vertices of other cells, or from walls."""
-    arrays: Members = (*pointers("force other"), ("other_stride", "int64"), ("lists", _LISTS))
-    members: Members = (*arrays, ("law", _LAW), ("state", "ptr"))
-    return KernelSpec(f"ContactForce<{CPP_TYPE[real]}>", "membrane/contact.hpp", members, threads=128)
+    """Short-range forces on vertices from vertices of other cells, or from walls; VERTEX_GROUP per team."""
+    members: Members = (
+        *pointers("force positions other"),
+        *typed_members("int64", "stride other_stride"),
+        ("lists", _LISTS),
+        ("periods", _PERIODS),
+        ("law", _LAW),
+        ("reset", _RESET),
+        ("count", "int64"),
+    )
+    return KernelSpec(f"ContactForce<{CPP_TYPE[real]}>", _CONTACT, members, threads=VERTEX_GROUP, blocks=7, team=True)
 
 
 def built_kernels() -> Iterator[KernelSpec]:

@@ -64,6 +64,13 @@ def _interpolate(name: str, delta: Delta, real: Real, space: Space, *extra: Memb
     return replace(ibm.interpolate_group(delta, real, space), type=kind, header="ibm/resident.hpp", members=members)
 
 
+def contact_force_resident(real: Real) -> KernelSpec:
+    """Short-range forces on vertices of cells in selected roles, VERTEX_GROUP per team."""
+    one = membrane.contact_force(real)
+    members: Members = (("inner", one.members), _SELECTED, ("end", "int64"))
+    return replace(one, type=f"Resident{one.type}", members=members, blocks=6)
+
+
 def clear_lists() -> KernelSpec:
     """Reset of the counts of vertices in bricks of other ranks."""
     return KernelSpec("ClearLists", "ibm/resident.hpp", pointers("tally"))
@@ -99,21 +106,16 @@ def move_cells(real: Real) -> KernelSpec:
     return KernelSpec(f"MoveCells<{CPP_TYPE[real]}>", "ibm/sharing.hpp", members, threads=128, team=True)
 
 
-def unlist() -> KernelSpec:
-    """Mark vertices that must be listed again."""
-    return KernelSpec("Unlist", "ibm/sharing.hpp", pointers("listed"))
-
-
 def default_kernels() -> Iterator[KernelSpec]:
     """Yield the kernels of cells on several ranks, with the default delta function, red cells and flat platelets."""
-    yield from (clear_lists(), write_slots(), unlist(), membrane.contact_reset(), resident(ibm.mark_inside()))
+    yield from (clear_lists(), write_slots(), membrane.contact_reset(), resident(ibm.mark_inside()))
     for spec in (membrane.contact_moved(), membrane.contact_count(), membrane.contact_fill()):
         yield resident_groups(spec, membrane.POINT_GROUP)
     for spec in (ibm.count_vertices("peskin"), ibm.fill_lists("peskin")):
         yield resident_groups(spec, ibm.RARE_GROUP)
     for real in REALS:
         yield from (resident_items(move_vertices(real)), resident(find_holders(real)), move_cells(real))
-        yield resident(membrane.contact_force(real))
+        yield contact_force_resident(real)
         for capacity, law in product(membrane.CAPACITIES[:2], (membrane.SKALAK, membrane.SKALAK.with_viscosity())):
             force = membrane.membrane_force(membrane.loop_shell(law, real, 3, 12), real, capacity)
             yield from (resident(force), resident_list(force))
@@ -131,7 +133,6 @@ def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     yield clear_lists()
     yield write_slots()
-    yield unlist()
     yield resident(ibm.mark_inside())
     for spec in (membrane.contact_moved(), membrane.contact_count(), membrane.contact_fill()):
         yield resident_groups(spec, membrane.POINT_GROUP)
@@ -140,7 +141,7 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield find_holders(real)
         yield move_cells(real)
         force = membrane.membrane_force(membrane.loop_shell(membrane.SKALAK, real, 3, 12), real, 642)
-        yield from (resident(force), resident_list(force), resident(membrane.contact_force(real)))
+        yield from (resident(force), resident_list(force), contact_force_resident(real))
         for space in ("open", "walled", "odd"):
             yield interpolate_resident("peskin", real, space)
             yield interpolate_owned("peskin", real, space)
