@@ -312,4 +312,5 @@ class Blood:
         entries = self.boundary.bricks.entries(SUPPORT[self.boundary.delta])
         # For each brick: force and velocity, fluid mask, touched rows, list, corner and row.
         sites = self.boundary.bricks.count * (512 * 7 * size + 64 + 8 + 12 + 16 + 4) / len(self.solver.sites)
-        return {"site": sites, "vertex": 7 * size + 16 + 12 + 4 * entries}
+        walls = size if self.boundary.bricks.space != "open" else 0
+        return {"site": sites, "vertex": 3 * size + walls + 3 + 4 * entries}

@@ -41,9 +41,6 @@ Scheme: TypeAlias = Literal["euler", "adams-bashforth"]
 #: Slip mobility of the shortest membrane waves, divided by their mobility in a fluid that resolves them (eq. 18).
 SLIP = 0.05
 
-#: First listed site of vertices that must be listed again.
-_UNLISTED = -(1 << 30)
-
 
 def check_coupling(solver: FlowSolver, markers: Markers, delta: str, scheme: str) -> None:
     """Raise CaseError for an unknown delta function or scheme, or if vertices and flow have different precisions."""
@@ -91,8 +88,19 @@ class Boundary:
         for launch in self._listing:
             launch()
 
+    def _vertex_arrays(self, positions: Array, stride: int) -> dict[str, Any]:
+        """Allocate the arrays of the vertices at `positions`; return them as kernel members."""
+        zeros, walls = self.solver.backend.zeros, self.bricks.space != "open"
+        return {
+            "positions": positions,
+            "inverse": zeros(stride, self.solver.precision.compute) if walls else None,
+            "listed": zeros((3, stride), np.uint8),
+            "state": zeros(registry.STATE_WORDS, np.uint32),
+            "stride": stride,
+        }
+
     def _locate_vertices(self) -> None:
-        """Find the sites around all vertices, and mark all vertices for listing."""
+        """Check the sites around all vertices, and mark all vertices for listing."""
         raise NotImplementedError
 
     def _update_forces(self) -> None:
@@ -105,6 +113,10 @@ class Boundary:
         if self.inside is not None:
             self.inside.settle(self.solver.restored_inside)
         self._update_forces()
+
+    def _mark_stale(self) -> None:
+        """Mark all vertices to be listed again."""
+        self.solver.backend.assign(self._vertices["state"][:1], np.ones(1, np.uint32))
 
     def lost_vertex(self) -> int | None:
         """Return the column of a vertex that has no fluid around it or non-finite coordinates.
@@ -195,14 +207,7 @@ class ImmersedBoundary(Boundary):
     def _allocate_vertices(self, rows: int, capacity: int) -> None:
         zeros, stride = self.backend.zeros, self.markers.stride
         self.velocity = zeros((3, stride), self._real)
-        self._vertices = {
-            "positions": self.markers.positions,
-            "first": zeros((stride, 4), np.int32),
-            "t": zeros((stride, 4), self._real),
-            "listed": self.backend.upload(np.full((3, stride), _UNLISTED, np.int32)),
-            "state": zeros(registry.STATE_WORDS, np.uint32),
-            "stride": stride,
-        }
+        self._vertices = self._vertex_arrays(self.markers.positions, stride)
         self._lists = {
             **{name: zeros(rows + 1, np.uint32) for name in ("first", "count", "tally")},
             "entries": zeros(max(capacity, 1), np.uint32),
@@ -216,7 +221,7 @@ class ImmersedBoundary(Boundary):
         bricks: dict[str, Any] = {"bricks": self.bricks.members}
         members: dict[str, Any] = {**bricks, "vertices": vertices}
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
-        listed: dict[str, Any] = {**bricks, **lists, "listed": vertices["listed"], "stride": vertices["stride"]}
+        placed: dict[str, Any] = {**bricks, **lists, **{name: vertices[name] for name in ("positions", "stride")}}
         self._locate_all = self._bound(registry.locate_vertices(delta, real, space), 0, count, **members)
         interpolation = {"flow": self.flow, "velocity": self.velocity, "slip": self._slip, **members}
         spec, teams = registry.interpolate_group(delta, real, space), -(-count // registry.GROUP)
@@ -235,9 +240,9 @@ class ImmersedBoundary(Boundary):
             grouped(spec, registry.RARE_GROUP) for spec in (registry.count_vertices(delta), registry.fill_lists(delta))
         )
         self._listing = [
-            self._bound(count_spec, 0, teams, item={**listed, "positions": vertices["positions"]}, count=count),
+            self._bound(count_spec, 0, teams, item={**placed, "listed": vertices["listed"]}, count=count),
             self._bound(registry.place_lists(), 0, rows + 1, **lists),
-            self._bound(fill_spec, 0, teams, item=listed, count=count),
+            self._bound(fill_spec, 0, teams, item=placed, count=count),
             self._bound(registry.sort_lists(), 0, sorters, **lists, count=rows),
         ]
         sources = {"corner": self.bricks.corner, "force": self.markers.force, "lists": self._lists}
@@ -250,6 +255,7 @@ class ImmersedBoundary(Boundary):
         (self._euler if is_first or self.scheme == "euler" else self._adams_bashforth)()
 
     def _locate_vertices(self) -> None:
+        self._mark_stale()
         self._locate_all()
 
     def _update_forces(self) -> None:
@@ -296,5 +302,5 @@ class ImmersedBoundary(Boundary):
     def memory(self) -> int:
         """Return the memory of the coupling in bytes, without vertices and flow."""
         arrays = [self.flow, self.field, self.touched, self.velocity, *self._lists.values()]
-        arrays += [self._vertices[name] for name in ("first", "t", "listed")]
+        arrays += [self._vertices[name] for name in ("inverse", "listed") if self._vertices[name] is not None]
         return sum(int(array.nbytes) for array in arrays)

@@ -177,14 +177,7 @@ class SharedBoundary(Boundary):
         if self.inside is not None:
             self.inside.bind(cells, surfaces_of(cells), self.sharing.resident)
         self.velocity, self._partial = self.sharing.velocity, zeros((3, cells.stride), self._real)
-        self._vertices = {
-            "positions": cells.positions,
-            "first": zeros((cells.stride, 4), np.int32),
-            "t": zeros((cells.stride, 4), self._real),
-            "listed": zeros((3, cells.stride), np.int32),
-            "state": zeros(registry.STATE_WORDS, np.uint32),
-            "stride": cells.stride,
-        }
+        self._vertices = self._vertex_arrays(cells.positions, cells.stride)
         capacity = cells.vertex_count * self.bricks.entries(SUPPORT[self.delta])
         self._lists = {**self._brick_lists, "entries": zeros(capacity, np.uint32)}
         self._bind_all()
@@ -203,7 +196,7 @@ class SharedBoundary(Boundary):
         resident, vertices, slip = self.sharing.resident, self._vertices, self.cells.slip
         brick_members: dict[str, Any] = {"bricks": bricks, "vertices": vertices}
         lists: dict[str, Any] = {"lists": self._lists, "state": vertices["state"]}
-        listed: dict[str, Any] = {**lists, "bricks": bricks, "listed": vertices["listed"], "stride": vertices["stride"]}
+        placed: dict[str, Any] = {**lists, "bricks": bricks, **{k: vertices[k] for k in ("positions", "stride")}}
         interpolation = {"flow": self.flow, "velocity": self.velocity, "slip": slip, **brick_members}
         euler = {"weight": 1.0, "previous_weight": 0.0}
         adams_bashforth = {"weight": 1.5, "previous_weight": -0.5}
@@ -229,12 +222,11 @@ class SharedBoundary(Boundary):
             resident.over_replicated(spec, **brick_members),
         )
         rows, sorting = self.bricks.rows, {"count": self.bricks.count}
-        self._unlist = self._bound(resident_kernels.unlist(), 0, 3 * self.cells.stride, listed=vertices["listed"])
         grouped = resident.over_grouped_vertices
         self._listing = [
-            grouped(registry.count_vertices(delta), RARE_GROUP, **listed, positions=vertices["positions"]),
+            grouped(registry.count_vertices(delta), RARE_GROUP, **placed, listed=vertices["listed"]),
             self._bound(registry.place_lists(), 0, rows, **lists),
-            grouped(registry.fill_lists(delta), RARE_GROUP, **listed),
+            grouped(registry.fill_lists(delta), RARE_GROUP, **placed),
             self._bound(resident_kernels.clear_lists(), self.bricks.count, rows, tally=self._lists["tally"]),
             self._bound(registry.sort_lists(), 0, -(-self.bricks.count // registry.SORT_GROUP), **lists, **sorting),
         ]
@@ -347,7 +339,7 @@ class SharedBoundary(Boundary):
     def _locate_vertices(self) -> None:
         if self.contact is not None:
             self.contact.invalidate()
-        self._unlist()
+        self._mark_stale()
         self._locate_all()
 
     def _update_forces(self) -> None:

@@ -154,9 +154,9 @@ def memory_of_tube(setup: BloodSetup, cells: CellsSetup, plan: TubePlan) -> Tube
 def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] | None = None) -> CellMemory:
     """Return the size in bytes of membranes, contact and coupling; `counts` are those of the packed cells by default.
 
-    For each vertex, the position (float64), force, slip, velocity, first site and distance from it are stored, and
-    entries in the lists of bricks, contact candidates and bins. For each site of a brick of 8^3 sites, four values of
-    the velocity and three of the force are stored.
+    For each vertex, the position (float64), force, slip, velocity, the first of the sites for which it is listed and
+    near walls a weight are stored, and entries in the lists of bricks, contact candidates and bins. For each site of a
+    brick of 8^3 sites, four values of the velocity and three of the force are stored.
     """
     size = np.dtype(setup.precision.compute).itemsize
     sites, support = setup.vessel.sites, SUPPORT[setup.case.coupling.delta]
@@ -169,7 +169,9 @@ def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] 
     walls = contact_memory(0, points) if points else 0
     lists = contact_memory(vertices) + (contact_memory(vertices, points) - walls if points else 0)
     slip = 3 * size if setup.case.coupling.slip > 0 else 0
-    per_vertex = 24 + 3 * size + slip + 3 * size + 16 + 4 * size + 12 + 4 + 4 * entries
+    is_open = all(sites.periodic) and not any(extent % BRICK for extent in sites.shape)
+    inverse = 0 if is_open and len(sites) == np.prod(sites.shape) else size
+    per_vertex = 24 + 3 * size + slip + 3 * size + inverse + 3 + 4 * entries
     bricks = occupancy(sites, BRICK).tiles
     rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
     per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 8 + 12 + 16) + 4 * rows

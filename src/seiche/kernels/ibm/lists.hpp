@@ -48,26 +48,34 @@ SEICHE_FN void for_bricks(const Bricks& bricks, const i32 (&first)[3], F&& f) {
   });
 }
 
+/// The first of the sites for which a vertex is listed.
+template <class Delta>
+struct Listing {
+  i32 first[3];
+  SEICHE_FN Listing(const double* positions, Index stride, Index v) {
+    const double x[3] = {positions[v], positions[stride + v], positions[2 * stride + v]};
+    const Stencil<Delta, double> stencil(x);
+    for (int axis = 0; axis < 3; ++axis) {
+      first[axis] = stencil.first[axis] - (stencil.t[axis] < Delta::middle ? 1 : 0);
+    }
+  }
+};
+
 /// Item: a vertex. Selects the sites for which it is listed and counts it in their bricks.
 template <class Delta>
 struct CountVertices {
   Bricks bricks;
   Lists lists;
   const double* positions;
-  i32* listed;
+  u8* listed;
   const u32* state;
   Index stride;
   static constexpr int bytes = 0;
   SEICHE_FN bool idle() const { return state[VertexState::stale] == 0; }
   SEICHE_FN void operator()(Index v) const {
     if (idle()) return;
-    const double x[3] = {positions[v], positions[stride + v], positions[2 * stride + v]};
-    const Stencil<Delta, double> stencil(x);
-    i32 first[3];
-    for (int axis = 0; axis < 3; ++axis) {
-      first[axis] = stencil.first[axis] - (stencil.t[axis] < Delta::middle ? 1 : 0);
-      listed[axis * stride + v] = first[axis];
-    }
+    const auto [first] = Listing<Delta>(positions, stride, v);
+    for (int axis = 0; axis < 3; ++axis) listed[axis * stride + v] = static_cast<u8>(first[axis]);
     for_bricks<Delta::support + 1>(bricks, first,
                                    [&](i32 row) SEICHE_INLINED { add_atomically(lists.tally + row, 1u); });
   }
@@ -92,14 +100,14 @@ template <class Delta>
 struct FillLists {
   Bricks bricks;
   Lists lists;
-  const i32* listed;
+  const double* positions;
   const u32* state;
   Index stride;
   static constexpr int bytes = 0;
   SEICHE_FN bool idle() const { return state[VertexState::stale] == 0; }
   SEICHE_FN void operator()(Index v) const {
     if (idle()) return;
-    const i32 first[3] = {listed[v], listed[stride + v], listed[2 * stride + v]};
+    const auto [first] = Listing<Delta>(positions, stride, v);
     for_bricks<Delta::support + 1>(bricks, first, [&](i32 row) SEICHE_INLINED {
       lists.entries[lists.first[row] + add_atomically(lists.tally + row, 1u)] = static_cast<u32>(v);
     });

@@ -48,19 +48,23 @@ struct InterpolateOwned {
     const i32 first_item = static_cast<i32>(item) % groups * group, remaining = listed.items_per_cell - first_item;
     const Index begin = listed.first + static_cast<Index>(listed.cells[entry]) * listed.items_per_cell + first_item;
     const int number = remaining < group ? remaining : group;
-    team.for_each(number, [&](int k) SEICHE_INLINED { scratch.owned[k] = owns(begin + k) ? 1 : 0; });
+    team.for_each(number, [&](int k) SEICHE_INLINED {
+      const Around<Real> around = one.vertices.template around<Delta>(one.bricks, begin + k);
+      scratch.planes.set(k, around);
+      scratch.owned[k] = owns(around) ? 1 : 0;
+    });
     team.barrier();
     team.for_each(number * P, [&](int k) SEICHE_INLINED {
       if (scratch.owned[k / P] == 0) return;
       Real part[3];
-      one.plane(begin + k / P, k % P, part);
+      one.plane(scratch.planes.at(k / P), k % P, part);
       for (int axis = 0; axis < 3; ++axis) scratch.planes.part[axis][k % P][k / P] = part[axis];
     });
     team.barrier();
     team.for_each(number, [&](int k) SEICHE_INLINED {
       const Index v = begin + k;
       Real factor = Real(1);
-      if constexpr (space != Space::open) factor = one.vertices.t[v].w;
+      if constexpr (space != Space::open) factor = one.vertices.inverse[v];
       for (int axis = 0; axis < 3; ++axis) {
         Real speed = Real(0);
         if (scratch.owned[k] != 0) {
@@ -80,12 +84,9 @@ struct InterpolateOwned {
     const i32 row = bricks.row(x / brick_edge, y / brick_edge, z / brick_edge) >> 1;
     return row * brick_volume + ((z % brick_edge) * brick_edge + y % brick_edge) * brick_edge + x % brick_edge;
   }
-  SEICHE_FN bool owns(Index v) const {
+  SEICHE_FN bool owns(const Around<Real>& around) const {
     constexpr int P = Delta::support;
-    const Place site = one.vertices.first[v];
-    const Four<Real> at = one.vertices.t[v];
-    const i32 first[3] = {site.x, site.y, site.z};
-    const Real t[3] = {at.x, at.y, at.z};
+    const auto& [first, t] = around;
     int nearest[3];
     for (int axis = 0; axis < 3; ++axis) nearest[axis] = Delta::sites_before + (t[axis] > Real(0.5) ? 1 : 0);
     i32 closest_site = slot(first, nearest[0], nearest[1], nearest[2]);

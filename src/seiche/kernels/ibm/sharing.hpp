@@ -157,11 +157,4 @@ struct MoveCells {
   }
 };
 
-/// Item: one component of the first listed site of a vertex. Sets it out of range, so that the vertex is listed again.
-struct Unlist {
-  i32* listed;
-  static constexpr int bytes = 4;
-  SEICHE_FN void operator()(Index k) const { listed[k] = -(1 << 30); }
-};
-
 }  // namespace seiche

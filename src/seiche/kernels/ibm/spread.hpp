@@ -163,13 +163,13 @@ struct Spread {
   /// Prepares the entry of vertex v. Returns bits for the halves of the brick from `begin` that it reaches: y < 4, y >=
   /// 4, z < 4, z >= 4. Adds the reached rows of sites to `rows`, bit y + 8 z.
   SEICHE_FN u32 prepare(u32 v, const i32 (&begin)[3], Entry& entry, u64& rows) const {
-    const Place first = vertices.first[v];
-    const Four<Real> t = vertices.t[v];
+    const Around<Real> at = vertices.template around<Delta>(bricks, v);
     const Index stride = vertices.stride;
-    entry.force = {t.w * force[v], t.w * force[stride + v], t.w * force[2 * stride + v], Real(0)};
-    const u32 x = line<0>(entry.share[0], t.x, first.x, begin[0]);
-    const u32 y = line<1>(entry.share[1], t.y, first.y, begin[1]);
-    const u32 z = line<2>(entry.share[2], t.z, first.z, begin[2]);
+    const Real factor = vertices.inverse != nullptr ? vertices.inverse[v] : Real(1);
+    entry.force = {factor * force[v], factor * force[stride + v], factor * force[2 * stride + v], Real(0)};
+    const u32 x = line<0>(entry.share[0], at.t[0], at.first[0], begin[0]);
+    const u32 y = line<1>(entry.share[1], at.t[1], at.first[1], begin[1]);
+    const u32 z = line<2>(entry.share[2], at.t[2], at.first[2], begin[2]);
     if (x == 0 || y == 0 || z == 0) return 0;
     for (int k = 0; k < brick_edge; ++k) rows |= (z >> k & 1u) != 0 ? static_cast<u64>(y) << 8 * k : u64{0};
     return ((y & 15u) != 0 ? 1u : 0u) | ((y >> 4) != 0 ? 2u : 0u) | ((z & 15u) != 0 ? 4u : 0u) |

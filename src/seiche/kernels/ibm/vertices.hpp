@@ -15,37 +15,54 @@ struct VertexState {
   static constexpr int lost = 2;   ///< 1 + index of a vertex with no fluid around it
 };
 
-/// Three coordinates of a site.
-struct alignas(16) Place {
-  i32 x, y, z, unused;
+/// The sites around a vertex: the first one, wrapped, and the distance of the vertex to its anchor along each axis.
+template <class Real>
+struct Around {
+  i32 first[3];
+  Real t[3];
 };
 
 /// Data of all vertices.
 template <class Real>
 struct Vertices {
   double* positions;  ///< [3][stride]
-  Place* first;       ///< first site of its stencil, wrapped
-  Four<Real>* t;      ///< distance to its anchor; w: inverse of the sum of the weights of its fluid sites (eq. 10)
-  i32* listed;        ///< [3][stride]: first of the support + 1 sites for which it is listed, not wrapped
+  Real* inverse;      ///< inverse of the sum of the weights of its fluid sites (eq. 10); null in `open` spaces
+  u8* listed;         ///< [3][stride]: first of the support + 1 sites for which it is listed, modulo 256
   u32* state;         ///< VertexState
   Index stride;
 
-  /// Updates the stencil data of a vertex at x, which is listed for the sites from `listed_for`. Sets the state if it
-  /// must be listed again or has left the fluid.
+  template <class Delta>
+  SEICHE_FN static Around<Real> around(const Bricks& bricks, const double (&x)[3]) {
+    const Stencil<Delta, Real> stencil(x);
+    Around<Real> result;
+    for (int axis = 0; axis < 3; ++axis) {
+      result.first[axis] = bricks.wrapped(axis, stencil.first[axis]);
+      result.t[axis] = stencil.t[axis];
+    }
+    return result;
+  }
+  template <class Delta>
+  SEICHE_FN Around<Real> around(const Bricks& bricks, Index v) const {
+    const double x[3] = {positions[v], positions[v + stride], positions[v + 2 * stride]};
+    return around<Delta>(bricks, x);
+  }
+
+  /// Updates the data of a vertex at x, which is listed for the sites from `listed_for`. Sets the state if it must be
+  /// listed again or has left the fluid.
   template <class Delta, Space space>
-  SEICHE_FN void locate(const Bricks& bricks, Index v, const double (&x)[3], const i32 (&listed_for)[3]) const {
+  SEICHE_FN void locate(const Bricks& bricks, Index v, const double (&x)[3], const u8 (&listed_for)[3]) const {
     constexpr int P = Delta::support;
     const Stencil<Delta, Real> stencil(x);
     bool is_stale = false;
-    i32 at[3];
     for (int axis = 0; axis < 3; ++axis) {
-      const i32 shift = stencil.first[axis] - listed_for[axis];
-      is_stale = is_stale || shift < 0 || shift > 1;
-      at[axis] = bricks.wrapped(axis, stencil.first[axis]);
+      const u8 shift = static_cast<u8>(static_cast<u32>(stencil.first[axis]) - listed_for[axis]);
+      is_stale = is_stale || shift > 1;
     }
-    Real inverse = Real(1);
     bool is_lost = !stencil.finite;
     if constexpr (space != Space::open) {
+      Real weight = Real(1);
+      i32 at[3];
+      for (int axis = 0; axis < 3; ++axis) at[axis] = bricks.wrapped(axis, stencil.first[axis]);
       if (!all_full<P, space>(bricks, at)) {
         Real wx[P], wy[P], wz[P], sum = Real(0);
         Delta::weights(stencil.t[0], wx);
@@ -60,12 +77,11 @@ struct Vertices {
           });
         }
         const bool near_fluid = sum > Real(1e-3);
-        inverse = all_fluid ? Real(1) : (near_fluid ? Real(1) / sum : Real(0));
+        weight = all_fluid ? Real(1) : (near_fluid ? Real(1) / sum : Real(0));
         is_lost = is_lost || !(all_fluid || near_fluid);
       }
+      inverse[v] = weight;
     }
-    first[v] = {at[0], at[1], at[2], 0};
-    t[v] = {stencil.t[0], stencil.t[1], stencil.t[2], inverse};
     if (is_stale) state[VertexState::stale] = 1;
     if (is_lost) state[VertexState::lost] = 1 + static_cast<u32>(v);
   }
@@ -76,11 +92,11 @@ template <class Delta, class Real, Space space>
 struct LocateVertices {
   Bricks bricks;
   Vertices<Real> vertices;
-  static constexpr int bytes = 24 + 12 + 16 + 4 * sizeof(Real);
+  static constexpr int bytes = 24 + 3;
   SEICHE_FN void operator()(Index v) const {
     const Index stride = vertices.stride;
     const double x[3] = {vertices.positions[v], vertices.positions[stride + v], vertices.positions[2 * stride + v]};
-    const i32 listed_for[3] = {vertices.listed[v], vertices.listed[stride + v], vertices.listed[2 * stride + v]};
+    const u8 listed_for[3] = {vertices.listed[v], vertices.listed[stride + v], vertices.listed[2 * stride + v]};
     vertices.template locate<Delta, space>(bricks, v, x, listed_for);
   }
 };
@@ -96,19 +112,20 @@ struct Interpolate {
   Real* velocity;                ///< [3][stride] of the vertices
   const Real* slip;              ///< [3][stride], null: no slip
   Real weight, previous_weight;  ///< a and b
-  static constexpr int bytes = 2 * (24 + 16 + 7 * sizeof(Real)) + 12 + 3 * sizeof(Real);
+  static constexpr int bytes = 2 * 24 + 3 + 6 * sizeof(Real);
   /// Data of a vertex before it moves.
   struct VertexData {
     double position[3];
     Real velocity[3];
-    i32 listed[3];
+    u8 listed[3];
   };
   SEICHE_FN void operator()(Index v) const {
     const VertexData data = fetched(v);
+    const Around<Real> at = vertices.template around<Delta>(bricks, data.position);
     Real speed[3];
     for (int i = 0; i < P; ++i) {
       Real part[3];
-      plane(v, i, part);
+      plane(at, i, part);
       for (int axis = 0; axis < 3; ++axis) speed[axis] = i == 0 ? part[axis] : speed[axis] + part[axis];
     }
     move(v, data, speed);
@@ -118,21 +135,18 @@ struct Interpolate {
     static_for<0, 3>([&]<int axis>() SEICHE_INLINED {
       const Index at = axis * vertices.stride + v;
       data.position[axis] = vertices.positions[at];
-      data.velocity[axis] = velocity[at];
+      data.velocity[axis] = previous_weight != Real(0) ? velocity[at] : Real(0);
       data.listed[axis] = vertices.listed[at];
     });
     return data;
   }
-  /// Contribution of plane i of its stencil to the velocity of vertex v.
-  SEICHE_FN void plane(Index v, int i, Real (&part)[3]) const {
-    const Place site = vertices.first[v];
-    const Four<Real> t = vertices.t[v];
-    const i32 first[3] = {site.x, site.y, site.z};
+  /// Contribution of the plane i of sites around a vertex to its velocity.
+  SEICHE_FN void plane(const Around<Real>& at, int i, Real (&part)[3]) const {
     Real wx[P], wy[P], wz[P], sum[3] = {Real(0), Real(0), Real(0)};
-    Delta::weights(t.x, wx);
-    Delta::weights(t.y, wy);
-    Delta::weights(t.z, wz);
-    for_plane<P, space>(bricks, first, i, [&]<int k, int j>(i32 slot) SEICHE_INLINED {
+    Delta::weights(at.t[0], wx);
+    Delta::weights(at.t[1], wy);
+    Delta::weights(at.t[2], wz);
+    for_plane<P, space>(bricks, at.first, i, [&]<int k, int j>(i32 slot) SEICHE_INLINED {
       const Four<Real> u = flow[slot];
       Real w = wy[j] * wz[k];
       if constexpr (space != Space::open) w *= bricks.is_fluid<Real>(slot);
@@ -149,7 +163,7 @@ struct Interpolate {
     static_for<0, 3>([&]<int axis>() SEICHE_INLINED {
       const Index at = axis * vertices.stride + v;
       Real speed = interpolated[axis];
-      if constexpr (space != Space::open) speed *= vertices.t[v].w;
+      if constexpr (space != Space::open) speed *= vertices.inverse[v];
       const Real slipped = slip != nullptr ? slip[at] : Real(0);
       x[axis] =
           data.position[axis] + static_cast<double>(weight * speed + previous_weight * data.velocity[axis] + slipped);
@@ -168,7 +182,18 @@ struct InterpolateGroup {
   using One = Interpolate<Delta, Real, space>;
   static constexpr int P = Delta::support, group = 32;
   struct Scratch {
+    i32 first[3][group];  ///< Around
+    Real t[3][group];
     Real part[3][P][group + 1];  ///< of a plane; one more to avoid bank conflicts
+    SEICHE_FN void set(int k, const Around<Real>& around) {
+      for (int axis = 0; axis < 3; ++axis) {
+        first[axis][k] = around.first[axis];
+        t[axis][k] = around.t[axis];
+      }
+    }
+    SEICHE_FN Around<Real> at(int k) const {
+      return {{first[0][k], first[1][k], first[2][k]}, {t[0][k], t[1][k], t[2][k]}};
+    }
   };
   One one;
   Index count;  ///< number of vertices
@@ -184,12 +209,15 @@ struct InterpolateGroup {
                                     const Selection& chosen) {
     Private<typename One::VertexData, group> data;
     team.for_each(number, [&](int k) SEICHE_INLINED {
-      if (chosen(begin + k)) data[k] = one.fetched(begin + k);
+      if (!chosen(begin + k)) return;
+      data[k] = one.fetched(begin + k);
+      scratch.set(k, Vertices<Real>::template around<Delta>(one.bricks, data[k].position));
     });
+    team.barrier();
     team.for_each(number * P, [&](int k) SEICHE_INLINED {
       if (!chosen(begin + k / P)) return;
       Real part[3];
-      one.plane(begin + k / P, k % P, part);
+      one.plane(scratch.at(k / P), k % P, part);
       for (int axis = 0; axis < 3; ++axis) scratch.part[axis][k % P][k / P] = part[axis];
     });
     team.barrier();

@@ -31,7 +31,7 @@ BRICKS: Members = (
     *typed_members(("int32", 3), "shape periodic"),
 )
 _LISTS = pointers("first count tally entries")
-_VERTICES: Members = (*pointers("positions first t listed state"), ("stride", "int64"))
+_VERTICES: Members = (*pointers("positions inverse listed state"), ("stride", "int64"))
 
 
 def locate_vertices(delta: Delta, real: Real, space: Space) -> KernelSpec:
@@ -55,10 +55,10 @@ def interpolate_group(delta: Delta, real: Real, space: Space) -> KernelSpec:
     single = interpolate(delta, real, space)
     members: Members = (("one", single.members), ("count", "int64"))
     name = single.type.replace("Interpolate", "InterpolateGroup")
-    # With walls the compiler spills unnecessarily unless the number of resident teams is specified.
+    # With walls or in FP64 the compiler spills unnecessarily unless the number of resident teams is specified.
     threads = GROUP * SUPPORT[delta]
-    resident, registers = (384, 168) if real == "float64" else (512, 128)
-    blocks = 0 if space == "open" else -(-resident // threads)
+    resident, registers = (384, 168) if real == "float64" else (480, 128)
+    blocks = 0 if space == "open" and real == "float32" else -(-resident // threads)
     return KernelSpec(name, single.header, members, threads=threads, blocks=blocks, max_registers=registers, team=True)
 
 
@@ -75,7 +75,7 @@ def place_lists() -> KernelSpec:
 
 def fill_lists(delta: Delta) -> KernelSpec:
     """List the vertices that act on each brick."""
-    members: Members = (("bricks", BRICKS), ("lists", _LISTS), *pointers("listed state"), ("stride", "int64"))
+    members: Members = (("bricks", BRICKS), ("lists", _LISTS), *pointers("positions state"), ("stride", "int64"))
     return KernelSpec(f"FillLists<{delta.capitalize()}>", "ibm/lists.hpp", members, threads=128)
 
 
@@ -90,8 +90,10 @@ def spread(delta: Delta, real: Real) -> KernelSpec:
     lists: Members = (("bricks", BRICKS), ("lists", _LISTS), ("corner", "ptr"), ("vertices", _VERTICES))
     name = f"Spread<{delta.capitalize()},{CPP_TYPE[real]}>"
     # 40 registers: more resident teams hide the latency, which outweighs a few spilled words.
-    blocks, members = 12 if real == "float32" else 0, (*lists, *pointers("force field touched"))
-    return KernelSpec(name, "ibm/spread.hpp", members, threads=128, blocks=blocks, team=True, may_spill=bool(blocks))
+    blocks, members = 12 if real == "float32" else 7, (*lists, *pointers("force field touched"))
+    return KernelSpec(
+        name, "ibm/spread.hpp", members, threads=128, blocks=blocks, team=True, may_spill=real == "float32"
+    )
 
 
 def clear_inside() -> KernelSpec:
