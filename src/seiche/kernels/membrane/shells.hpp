@@ -75,22 +75,10 @@ struct LoopShell {
   SEICHE_FN void batch(Index begin, int element, Scratch& scratch) const {
     const Row* table = weights + kind[element] * Slots;
     Real d[Points][5][3][lanes];
-    static_for<0, Points * 15>([&]<int c>() SEICHE_INLINED {
-      vector_loop<lanes>([&](int k) SEICHE_INLINED { d[c / 15][c / 3 % 5][c % 3][k] = 0; });
-    });
-    for (int slot = 0; slot < Slots; ++slot) {
-      const Row row = table[slot];
-      const u16* points = control + slot * stride + element;
-      vector_loop<lanes>([&](int k) SEICHE_INLINED {
-        const Vector<Real> x = scratch.positions[points[k]];
-        static_for<0, Points * 5>([&]<int c>() SEICHE_INLINED {
-          constexpr int p = c / 5, j = c % 5;
-          const Real weight = row.of[j * Points + p];
-          d[p][j][0][k] = multiply_add(weight, x.x, d[p][j][0][k]);
-          d[p][j][1][k] = multiply_add(weight, x.y, d[p][j][1][k]);
-          d[p][j][2][k] = multiply_add(weight, x.z, d[p][j][2][k]);
-        });
-      });
+    if constexpr (vector_lanes) {
+      derivatives_by_vectors<lanes>(table, element, scratch, d);
+    } else {
+      derivatives(table, element, scratch, d);
     }
     Real mean[2][3][lanes], metric_of[3][lanes], strain[3][lanes];  // mean tangents over the points, with their metric
     if constexpr (viscous) {
@@ -141,20 +129,71 @@ struct LoopShell {
     for (int slot = 0; slot < Slots; ++slot) {
       const Row row = table[slot];
       const u16* entries = entry + slot * stride + element;
+      Real on[3][lanes];
       vector_loop<lanes>([&](int k) SEICHE_INLINED {
         Vector<Real> total{};
         static_for<0, Points>([&]<int p>() SEICHE_INLINED {
-          const Real(&m)[5][3][lanes] = d[p];
           const Real* n = row.of + p;
-          const Real bending_weight = multiply_add(n[2 * Points], m[3][0][k],
-                                                   multiply_add(n[3 * Points], m[3][1][k], n[4 * Points] * m[3][2][k]));
-          total = multiply_add(n[0], Vector<Real>{m[0][0][k], m[0][1][k], m[0][2][k]}, total);
-          total = multiply_add(n[Points], Vector<Real>{m[1][0][k], m[1][1][k], m[1][2][k]}, total);
-          total = multiply_add(bending_weight, Vector<Real>{m[2][0][k], m[2][1][k], m[2][2][k]}, total);
+          const Real bending_weight = multiply_add(
+              n[2 * Points], d[p][3][0][k], multiply_add(n[3 * Points], d[p][3][1][k], n[4 * Points] * d[p][3][2][k]));
+          total = multiply_add(n[0], Vector<Real>{d[p][0][0][k], d[p][0][1][k], d[p][0][2][k]}, total);
+          total = multiply_add(n[Points], Vector<Real>{d[p][1][0][k], d[p][1][1][k], d[p][1][2][k]}, total);
+          total = multiply_add(bending_weight, Vector<Real>{d[p][2][0][k], d[p][2][1][k], d[p][2][2][k]}, total);
         });
-        scratch.put(entries[k], total);
+        on[0][k] = total.x;
+        on[1][k] = total.y;
+        on[2][k] = total.z;
+      });
+      for (int k = 0; k < lanes; ++k) scratch.put(entries[k], {on[0][k], on[1][k], on[2][k]});
+    }
+  }
+
+  /// Derivatives of the surface at the points of a batch of elements (eq. 1), the sums of all slots in registers.
+  template <int lanes, class Scratch>
+  SEICHE_FN void derivatives(const Row* table, int element, const Scratch& scratch,
+                             Real (&d)[Points][5][3][lanes]) const {
+    static_for<0, Points * 15>([&]<int c>() SEICHE_INLINED { d[c / 15][c / 3 % 5][c % 3][0] = 0; });
+    for (int slot = 0; slot < Slots; ++slot) {
+      const Row row = table[slot];
+      const Vector<Real> x = scratch.positions[control[slot * stride + element]];
+      static_for<0, Points * 5>([&]<int c>() SEICHE_INLINED {
+        constexpr int p = c / 5, j = c % 5;
+        add_slot(row.of[j * Points + p], x, d[p][j][0][0], d[p][j][1][0], d[p][j][2][0]);
       });
     }
+  }
+  /// The same for vectors of elements: a loop over lanes is vectorised only if it keeps few sums and reads no table.
+  template <int lanes, class Scratch>
+  SEICHE_FN void derivatives_by_vectors(const Row* table, int element, const Scratch& scratch,
+                                        Real (&d)[Points][5][3][lanes]) const {
+    Real x[Slots][3][lanes];
+    for (int slot = 0; slot < Slots; ++slot) {
+      const u16* points = control + slot * stride + element;
+      for (int k = 0; k < lanes; ++k) {
+        const Vector<Real> at = scratch.positions[points[k]];
+        x[slot][0][k] = at.x;
+        x[slot][1][k] = at.y;
+        x[slot][2][k] = at.z;
+      }
+    }
+    static_for<0, Points * 5>([&]<int c>() SEICHE_INLINED {
+      constexpr int p = c / 5, j = c % 5;
+      vector_loop<lanes>([&](int k) SEICHE_INLINED {
+        Vector<Real> sum{};
+        static_for<0, Slots>([&]<int slot>() SEICHE_INLINED {
+          const Vector<Real> at{x[slot][0][k], x[slot][1][k], x[slot][2][k]};
+          add_slot(table[slot].of[j * Points + p], at, sum.x, sum.y, sum.z);
+        });
+        d[p][j][0][k] = sum.x;
+        d[p][j][1][k] = sum.y;
+        d[p][j][2][k] = sum.z;
+      });
+    });
+  }
+  SEICHE_FN static void add_slot(Real weight, Vector<Real> x, Real& on_x, Real& on_y, Real& on_z) {
+    on_x = multiply_add(weight, x.x, on_x);
+    on_y = multiply_add(weight, x.y, on_y);
+    on_z = multiply_add(weight, x.z, on_z);
   }
 };
 
