@@ -29,7 +29,10 @@ EXCLUDED_KEYS = {
     *("effect", "remedy", "source", "warning"),
 }
 #: Rows of the table of stages that appear only if they took time.
-EXCLUDED_ROWS = {"other", "wait for output"}
+EXCLUDED_ROWS = {
+    *("other", "wait for output", "first step", "prepare steps", "open files", "run control"),
+    *("mark inside cells", "assign cells"),
+}
 #: Estimates whose value depends on the number of comparisons of energies, for which a run takes 1 % of its time.
 EXCLUDED_ESTIMATES = {"growth of energy beyond the supply of sources", "relative growth of energy so far"}
 _PREAMBLE = struct.Struct("<8sIIQQ28x")

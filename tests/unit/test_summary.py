@@ -207,3 +207,29 @@ def test_summary_that_cannot_be_written_keeps_the_one_before(tmp_path: Path) -> 
     path.write_text("[1]")
     with pytest.raises(FormatError, match="key 'schema'"):
         read_summary(path)
+
+
+def test_stages_share_the_measured_time_of_all_steps() -> None:
+    # The timed steps took 5 s, all steps 5.5 s: stages are scaled, and only what is not measured remains.
+    rows = stage_rows(STAGES, TIMES, steps=100, seconds=6.0, step_seconds=5.5, host_overhead={"first step": 0.25})
+    seconds = {row.name: row.seconds for row in rows}
+    assert seconds["collide and stream"] == pytest.approx(4.4)
+    assert seconds["exchange halo"] == pytest.approx(1.1)
+    assert seconds["first step"] == 0.25
+    assert seconds["other"] == pytest.approx(0.25)
+
+
+def test_timers_measure_every_step_and_the_preparation_of_steps() -> None:
+    timers = StageTimers(every=16)
+    pause = [Stage("pause", lambda: time.sleep(0.002))]
+    for _ in range(4):
+        timers.step(pause)
+    first = timers.host_seconds()["first step"]
+    assert first >= 0.002
+    assert timers.step_seconds() >= 3 * 0.002
+    timers.preparation.add(3_000_000)
+    with timers.preparation.activity("mark inside cells"):
+        time.sleep(0.001)
+    host = timers.host_seconds()
+    assert host["mark inside cells"] >= 0.001
+    assert host["mark inside cells"] + host["prepare steps"] == pytest.approx(0.003)

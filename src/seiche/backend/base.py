@@ -170,6 +170,10 @@ class Backend(ABC):
     def sum(self, array: Array) -> float:
         """Return the sum of all elements in double precision."""
 
+    def max_abs(self, array: Array) -> float:
+        """Return the largest magnitude of an element, or NaN if any element is NaN; 0 for an empty array."""
+        return float(max(array.max(), -array.min())) if array.size else 0.0
+
     @abstractmethod
     def max(self, array: Array) -> float:
         """Return the largest element, or NaN if any element is NaN."""

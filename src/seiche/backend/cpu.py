@@ -183,6 +183,8 @@ class CpuGraph(Graph):
 class CpuClock:
     """The clock of the host, in seconds."""
 
+    on_host = True
+
     def record(self) -> float:
         """Return the present time."""
         return time.perf_counter()

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from seiche.case.output import ChunkMonitor
+from seiche.report.display_units import display
 from seiche.solver import SolverBase
 
 #: Largest fraction of the run time for the computation of energies, and seconds before the first of them.
@@ -83,6 +84,16 @@ class EnergyGrowth:
         if step > self._step:
             self._root += self._supply(self._step, step)
             self._step = step
+
+
+def chunk_physics(monitor: ChunkMonitor, name: str, unit: str, growth: EnergyGrowth | None) -> dict[str, str]:
+    """Return the value `name` of the last check in a readable unit, and the latest growth of the energy, as text."""
+    values = {}
+    if monitor.health is not None:
+        values[name.replace("largest_", "peak ")] = display(monitor.health.values[name], unit)
+    if growth is not None and growth.latest is not None:
+        values["energy growth"] = f"{growth.latest:+.1e}"
+    return values
 
 
 class EnergyMonitor(ChunkMonitor):

@@ -27,7 +27,11 @@ from seiche.errors import CaseError
 from seiche.halo.exchange import HaloExchange
 from seiche.observe.plan import PlannedRank
 from seiche.report.case_figure import CasePicture
+from seiche.report.live_page import LiveCurves, LiveSlice
 from seiche.solver import Estimate, SolverBase, State
+
+#: Largest number of sensors or receivers with a curve on the status page.
+MAX_CURVES = 6
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,19 @@ class Results:
     flow_rates: Mapping[str, float] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LiveParts:
+    """What the status page shows of a run.
+
+    `slice(points)` returns a field in a plane with at most `points` along a side, on rank 0, and `curves()` the records
+    so far (collective). The `outputs` collect records for the curves.
+    """
+
+    slice: Callable[[int], LiveSlice | None] = lambda points: None
+    curves: Callable[[], Sequence[LiveCurves]] = tuple
+    outputs: Sequence[Output] = ()
 
 
 class Restart(Protocol):
@@ -116,9 +133,13 @@ class CaseRun(ABC):
         """Return estimates of the current state, such as the drift of mass so far (collective)."""
         return ()
 
-    def drift(self) -> str:
-        """Return the latest drift of a conserved quantity for the progress line, or an empty text (not collective)."""
-        return ""
+    def physics(self) -> Mapping[str, str]:
+        """Return the latest physical quantities by name, as text for the progress line (not collective)."""
+        return {}
+
+    def live_parts(self) -> LiveParts:
+        """Return what the status page shows of the state; called once, before the first step with such a page."""
+        return LiveParts()
 
     def arrays(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return final results by name, the same on every rank (not collective)."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from seiche.case.kind import CaseRun
+from seiche.case.live import LiveView
 from seiche.case.outputs import Outputs
 from seiche.case.stop_signals import StopRequest
 from seiche.errors import UnstableError
@@ -29,13 +30,20 @@ class RunLoop:
     """
 
     def __init__(
-        self, run: CaseRun, outputs: Outputs, last_checkpoint: Callable[[], str], deadline: tuple[float, float] | None
+        self,
+        run: CaseRun,
+        outputs: Outputs,
+        last_checkpoint: Callable[[], str],
+        deadline: tuple[float, float] | None,
+        *,
+        view: LiveView | None = None,
     ) -> None:
         """Create the loop of `run` with its `outputs`.
 
         `last_checkpoint` returns a description of the last checkpoint, for messages. `deadline` is a wall-clock limit
-        (s) and the value of `time.monotonic()` at which it expires.
+        (s) and the value of `time.monotonic()` at which it expires. `view` is that of a status page.
         """
+        self._view = view
         self._run, self._solver, self._outputs = run, run.solver, outputs
         self._last_checkpoint, self._deadline = last_checkpoint, deadline
         self._reviewed = time.monotonic()
@@ -59,7 +67,8 @@ class RunLoop:
         with self._with_last_checkpoint():
             while solver.step < target:
                 reached = solver.step
-                event = outputs.next_event(reached, target)
+                with outputs.timed("run control"):
+                    event = outputs.next_event(reached, target)
                 # Launch the next steps before waiting for the previous ones.
                 solver.start(min(target, event, reached + chunk) - reached)
                 done = solver.step
@@ -71,32 +80,40 @@ class RunLoop:
                 outputs.settle()
                 chunk_end = solver.record_event()
                 outputs.take_scheduled()
-                progress(done)
-                outputs.poll()
-                chunk, reason, review = self._decide(request, done)
+                with outputs.timed("run control"):
+                    progress(done)
+                    outputs.poll()
+                    chunk, reason, review, watched = self._decide(request, done)
                 if review:
                     solver.finish()
                     solver.reconsider()
                     self._reviewed = time.monotonic()
+                if watched and self._view is not None:
+                    solver.finish()
+                    with outputs.timed("status page"):
+                        self._view.take()
                 stopped = reason if solver.step < max(target, last) else None
                 if stopped is not None:
                     break
             solver.finish()
             outputs.settle()
             outputs.check()
-            progress(solver.step)
+            with outputs.timed("run control"):
+                progress(solver.step)
         if stopped is None:
             outputs.drain()
         return stopped
 
-    def _decide(self, request: StopRequest, done: int) -> tuple[int, str | None, bool]:
-        """Return the length of the next chunk, the reason to stop or None, and whether to review transports."""
+    def _decide(self, request: StopRequest, done: int) -> tuple[int, str | None, bool, bool]:
+        """Return the length of the next chunk, the reason to stop or None, whether to review transports and to view."""
         time_now, reason = time.monotonic(), self._run.stop_reason
         limit, end = self._deadline or (0.0, np.inf)
         step_seconds = (time_now - self._begin) / max(1, done - self._first)
         outdated = time_now - self._reviewed >= REVIEW_SECONDS
-        local = np.array([request.number, step_seconds, time_now >= end, outdated, reason is not None], np.float64)
-        number, max_seconds, time_expired, review, requested = self._solver.world.allreduce_max(local)
+        watched = self._view is not None and self._view.is_due()
+        flags = (time_now >= end, outdated, reason is not None, watched)
+        local = np.array([request.number, step_seconds, *flags], np.float64)
+        number, max_seconds, time_expired, review, requested, watched = self._solver.world.allreduce_max(local)
         chunk = max(1, int(CHUNK_SECONDS / max(max_seconds, 1e-9)))
         if chunk > GRAPH_STEPS:  # a whole number of graphs, because single steps take more host time
             chunk -= chunk % GRAPH_STEPS
@@ -106,7 +123,7 @@ class RunLoop:
             reason = next(text for text in self._solver.world.allgather(reason) if text is not None)
         elif time_expired:
             reason = f"wall-clock limit of {limit:g} s"
-        return chunk, reason, bool(review)
+        return chunk, reason, bool(review), bool(watched)
 
     @contextmanager
     def _with_last_checkpoint(self) -> Iterator[None]:

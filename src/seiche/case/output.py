@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from seiche.case.schedule import Schedule
 from seiche.io.background import Job
-from seiche.solver import SolverBase
+from seiche.solver import Health, SolverBase
 
 
 @dataclass(frozen=True)
@@ -114,16 +114,50 @@ class StateMonitor(ABC):
             complete()
 
 
+class History:
+    """Values over time, thinned out to a limited number: for the curves of a run in progress.
+
+    Attributes:
+        times: times, s.
+        values: values at these times by name.
+    """
+
+    def __init__(self, limit: int = 400) -> None:
+        """Store at most `limit` times."""
+        self._limit, self._interval, self._count = limit, 1, 0
+        self.times: list[float] = []
+        self.values: dict[str, list[float]] = {}
+
+    def add(self, time: float, values: Mapping[str, float]) -> None:
+        """Add values unless they are skipped; at the limit, every second time is removed."""
+        self._count += 1
+        if self._count % self._interval or (self.times and time <= self.times[-1]):
+            return
+        self.times.append(time)
+        for name, value in values.items():
+            self.values.setdefault(name, []).append(value)
+        if len(self.times) >= self._limit:
+            self._interval *= 2
+            del self.times[::2]
+            for series in self.values.values():
+                del series[::2]
+
+
 class ChunkMonitor(StateMonitor):
     """Monitor that checks the state after each chunk of steps, for solvers without `lookahead`."""
 
     def __init__(self, solver: SolverBase) -> None:
         """Check the state of `solver`."""
         self._solver = solver
+        #: Result of the last check.
+        self.health: Health | None = None
+        #: Values of all checks so far.
+        self.history = History()
 
     def start_check(self, taking: bool) -> None:
         """Check the current state."""
-        self._solver.check()
+        self.health = self._solver.check()
+        self.history.add(self.health.step * self._solver.dt, self.health.values)
 
 
 class Callback(Scheduled):

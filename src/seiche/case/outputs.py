@@ -31,10 +31,15 @@ class Outputs:
         #: Jobs of that state.
         self._unchecked: list[Job] = []
 
+    def host_overhead(self) -> dict[str, float]:
+        """Return the host time outside timed steps by activity, s."""
+        return {**self._solver.timers.host_seconds(), **self.seconds, "wait for output": self.writer.waited}
+
     def begin(self, last: int) -> None:
         """Prepare all outputs for the steps up to `last`."""
-        for output in self.items:
-            output.open(self._solver.step, last)
+        with self.timed("open files"):
+            for output in self.items:
+                output.open(self._solver.step, last)
 
     def next_event(self, step: int, last: int) -> int:
         """Return the first scheduled step after `step`, or `last`."""
@@ -49,7 +54,7 @@ class Outputs:
                 self._solver.finish()
                 self._take(output)
         due = [output for output in self.items if not output.early and output.due(step)]
-        with self._timed("monitor"):
+        with self.timed("monitor"):
             self._pending = self._monitor.start_check(any(output.checked for output in due))
         for output in due:
             self._take(output)
@@ -57,7 +62,7 @@ class Outputs:
     def _take(self, output: Output) -> None:
         if output.writes:
             self.wait_for_capacity()
-        with self._timed(output.label):
+        with self.timed(output.label):
             job = output.take()
         if job is not None:
             self._unchecked.append(job)
@@ -75,14 +80,15 @@ class Outputs:
         """
         if self._pending is not None:
             complete, self._pending = self._pending, None
-            with self._timed("monitor"):
+            with self.timed("monitor"):
                 complete()
         jobs, self._unchecked = self._unchecked, []
         for job in jobs:
             self.writer.submit(job)
 
     @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the host time of the block to that of the activity `name`."""
         begin = time.perf_counter_ns()
         try:
             yield
@@ -109,7 +115,7 @@ class Outputs:
 
     def check(self) -> None:
         """Check the current state unless this has been done; UnstableError if it is not finite or not physical."""
-        with self._timed("monitor"):
+        with self.timed("monitor"):
             self._monitor.check_last()
 
     def add(self, output: Output) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import seiche
+from seiche.case.live import LiveView
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -65,6 +67,7 @@ class PerformanceReport:
             bytes_per_step={name: sum(moved.get(name, 0.0) for _, _, moved in stages) for name in names},
             frequency={name: max(frequency.get(name, 0.0) for _, frequency, _ in stages) for name in names},
             host_overhead=dict(zip(self.host_overhead, max_overheads.tolist(), strict=True)),
+            step_seconds=float(np.mean(world.allgather(solver.timers.step_seconds()))),
         )
 
     def movement(self) -> Movement | None:
@@ -121,9 +124,15 @@ def print_distribution(world: World, count: int, item: str) -> None:
 
 
 @contextmanager
-def status_server(state: Callable[[], Mapping[str, Any]], title: str, port: int | None, world: World) -> Iterator[None]:
-    """Serve `state()` as a web page from rank 0 if `port` is given; CaseError if the port is in use (collective)."""
-    if port is None:
+def status_server(
+    state: Callable[[], Mapping[str, Any]], title: str, port: int | None, view: LiveView | None
+) -> Iterator[None]:
+    """Serve `state()` and `view` as a web page from rank 0 if `port` is given (collective).
+
+    Raises:
+        CaseError: the port is in use.
+    """
+    if port is None or view is None:
         yield
         return
     from seiche.observe.status import StatusServer
@@ -132,15 +141,17 @@ def status_server(state: Callable[[], Mapping[str, Any]], title: str, port: int 
 
     def start() -> None:
         try:
-            servers.append(StatusServer(state, title, port))
+            servers.append(StatusServer(state, title, port, view.figures))
+            view.unwatched_seconds = lambda: servers[0].unwatched_seconds
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise CaseError(f"--port {port}: cannot serve the status page: {reason}; choose another port") from None
         print(f"seiche: status at {servers[0].url}", file=sys.stderr)
 
-    on_root(world, start)
+    on_root(view.world, start)
     try:
         yield
     finally:
+        view.unwatched_seconds = lambda: math.inf
         for server in servers:
             server.close()

@@ -18,6 +18,7 @@ from seiche.case.checkpoint import CheckpointFile, CheckpointRestart
 from seiche.case.folder import RunFolder, publishing_into
 from seiche.case.kind import CaseRun, Kind, Setup
 from seiche.case.labels import LabelledArrays, LabelledParts, grid_request
+from seiche.case.live import LiveView
 from seiche.case.loop import RunLoop
 from seiche.case.open_runs import close_earlier, register_open
 from seiche.case.outcome import Outcome
@@ -73,10 +74,10 @@ class Simulation(Closing):
             BackendUnavailable: the device is not available, or has insufficient memory.
         """
         self.setup, self.world, self.folder, self._kind = setup, world, folder, kind
-        self.started, self.seconds = time.monotonic(), 0.0
-        self.set_up = SetUpTimes()
+        self.started, self.seconds, self.set_up = time.monotonic(), 0.0, SetUpTimes()
         self._request = StopRequest()
         self._closed = self._released = self._running = False
+        self._view: LiveView | None = None
         self._run_folder = RunFolder(folder, setup.source, restart=restart, replace=replace)
         if replace or restart is not None:
             close_earlier(folder, world)
@@ -85,8 +86,7 @@ class Simulation(Closing):
         self.solver: SolverBase = self.case_run.solver
         if checkpoint is not None:
             checkpoint.restore_steering(self.case_run)
-        self.first_step = self.solver.step
-        output = setup.case.output
+        self.first_step, output = self.solver.step, setup.case.output
         self.checkpoints = CheckpointFile(self.case_run, setup, folder / output.checkpoint.file, self._drain)
         self.outputs = Outputs(self.case_run, [*self.case_run.outputs, self.checkpoints], output.in_flight)
         self._trace = folder / output.trace if output.trace is not None else None
@@ -160,8 +160,8 @@ class Simulation(Closing):
             raise CaseError(f"{name}: not allowed in a callback, during a run; use `stop` to end the run")
 
     def _has_all_results(self) -> bool:
-        step, summary = self.solver.step, self.folder / self.setup.case.output.summary
-        return step == self.setup.steps and self._run_folder.is_complete_at(step) and summary.is_file()
+        summary = self.folder / self.setup.case.output.summary
+        return self.step == self.setup.steps and self._run_folder.is_complete_at(self.step) and summary.is_file()
 
     def _nothing_to_do(self) -> Outcome:
         line = f"{self.setup.source}: nothing to do: the run in {self.folder} is complete at its last step, {self.step}"
@@ -172,15 +172,15 @@ class Simulation(Closing):
         solver, last = self.solver, self.setup.steps
         solver.backend.synchronize()
         solver.timers.align(common_epoch(self.world))
-        begin = time.monotonic()
-        visible = visible and self.world.rank == 0
+        begin, visible = time.monotonic(), visible and self.world.rank == 0
         bar = Progress(target, solver.total_items, item=solver.item, first=solver.step, visible=visible)
-        self.case_run.stop_reason = None
-        limit = self.setup.case.run.wall_clock
+        self.case_run.stop_reason, limit = None, self.setup.case.run.wall_clock
         deadline = (limit, self.started + limit) if limit is not None else None
-        loop = RunLoop(self.case_run, self.outputs, self.checkpoints.describe, deadline)
+        if serve is not None and self._view is None:
+            self._view = LiveView(self.case_run, self.setup.dt, self.outputs)
+        loop = RunLoop(self.case_run, self.outputs, self.checkpoints.describe, deadline, view=self._view)
         try:
-            with status_server(bar.state, self.title, serve, self.world), bar:
+            with status_server(bar.state, self.title, serve, self._view), bar:
                 stopped = loop.advance(target, last, lambda done: self._show(bar, done), self._request)
                 if stopped is not None:
                     self.checkpoint()
@@ -193,8 +193,8 @@ class Simulation(Closing):
         return Outcome(solver.step, self.seconds, None) if unfinished else self._finish(stopped)
 
     def _show(self, bar: Progress, done: int) -> None:
-        shares, drift = imbalance(self.solver.timers, self.world), self.case_run.drift()
-        bar.update(done, imbalance=shares, checkpoint=self.checkpoints.last, drift=drift)
+        shares, last = imbalance(self.solver.timers, self.world), self.checkpoints.last
+        bar.update(done, imbalance=shares, checkpoint=last, physics=self.case_run.physics())
 
     def every(
         self, function: SimulationCallback | None = None, *, steps: int | None = None, time: float | None = None
@@ -359,7 +359,7 @@ class Simulation(Closing):
 
     def performance(self) -> PerformanceReport:
         """Return the performance report of the completed steps."""
-        overhead = {**self.outputs.seconds, "wait for output": self.outputs.writer.waited}
+        overhead = self.outputs.host_overhead()
         return PerformanceReport(self.solver, self.seconds, self._bandwidth, overhead, self.set_up.seconds())
 
     def _finish(self, stopped: str | None) -> Outcome:

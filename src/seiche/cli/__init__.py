@@ -108,8 +108,10 @@ def run(
             return
         report = simulation.report()
         if world.rank == 0:
+            for line in outcome.lines:
+                print(f"seiche: {line}")
             print(report)
-            for line in (*simulation.solver.decisions, *outcome.lines):
+            for line in simulation.solver.decisions:
                 print(f"seiche: {line}")
             repeated = [("--device", device), ("--output", output)]
             print(f"seiche: {_end_of_run(simulation, outcome, case, repeated, overrides)}")

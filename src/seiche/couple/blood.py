@@ -156,6 +156,11 @@ class Blood:
         """Return the vertices (cells, n, 3) of all cells of type number `kind` of all ranks."""
         return self._gathered(self.cells.positions, kind)
 
+    def own_vertices(self) -> list[npt.NDArray[np.float64]]:
+        """Return the vertices (cells, n, 3) of the cells of this rank for each type (not collective)."""
+        host = self.solver.backend.download(self.cells.positions)
+        return [self._rows(host, kind)[1] for kind in range(len(self.cells.blocks))]
+
     def velocities(self, kind: int = 0) -> npt.NDArray[Any]:
         """Return the velocities (cells, n, 3) of the vertices of all cells of a type in the last step."""
         return self._gathered(self.boundary.velocity, kind)

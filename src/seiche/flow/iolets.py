@@ -121,6 +121,8 @@ class Iolets:
         self.clock = backend.zeros(1, np.int64)
         self._block_start, self._row = 0, BLOCK
         links, world = _IoletLinks(region), world or World.serial()
+        #: Rows of the region with links through an iolet, and the numbers of their iolets.
+        self.sites = (links.row, links.iolet)
         self.windkessels = self._windkessels(world, links)
         self.depths: Depths | None = None
         self._depth_rows = np.zeros(0, np.int64)

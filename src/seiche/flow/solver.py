@@ -169,7 +169,10 @@ class FlowSolver(SolverBase):
 
     def _before(self, steps: int) -> int:
         """Prepare immersed bodies for up to `steps` steps; return the number of steps of the next launch."""
-        ready = self._prepare_immersion(steps) if self._prepare_immersion is not None else steps
+        ready = steps
+        if self._prepare_immersion is not None:
+            with self.timers.preparation.activity("assign cells"):
+                ready = self._prepare_immersion(steps)
         if self._walls.mass is not None:
             ready = min(ready, self._walls.mass.remaining_steps(self.step))
         return self.graph_steps if self._can_replay(min(steps, ready)) else 1
@@ -182,7 +185,8 @@ class FlowSolver(SolverBase):
         self.iolets.prepare(self.step, steps)
         if self._contrast is None:
             return 0
-        self._contrast.begin(self.step)
+        with self.timers.preparation.activity("mark inside cells"):
+            self._contrast.begin(self.step)
         return self.step % self._contrast.every
 
     def _measure_mass(self, host: npt.NDArray[Any]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Progress:
         self._bar: Bar | None = None
         self._imbalance: float | None = None
         self._checkpoint: int | None = None
-        self._drift = ""
+        self._physics: Mapping[str, str] = {}
 
     @property
     def rate(self) -> float:
@@ -81,15 +81,20 @@ class Progress:
         return (self.steps - self.step) / self.rate if self.rate > 0 else None
 
     def update(
-        self, step: int, *, imbalance: float | None = None, checkpoint: int | None = None, drift: str = ""
+        self,
+        step: int,
+        *,
+        imbalance: float | None = None,
+        checkpoint: int | None = None,
+        physics: Mapping[str, str] | None = None,
     ) -> None:
         """Update to `step` completed steps.
 
         `imbalance` is the ratio of maximum to mean compute time of ranks, `checkpoint` the step of the last checkpoint,
-        `drift` a text on the drift of a conserved quantity.
+        `physics` are physical quantities by name, as text.
         """
         now = self._clock()
-        self.step, self._checkpoint, self._drift = step, checkpoint, drift
+        self.step, self._checkpoint, self._physics = step, checkpoint, physics or {}
         self._imbalance = imbalance if imbalance is not None else self._imbalance
         self._samples.append((now, step))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _WINDOW:
@@ -133,11 +138,11 @@ class Progress:
         return {
             "share": (self.step - self._first) / max(1, self.steps - self._first),
             "step": f"{self.step} of {self.steps}",
+            **self._physics,
             "rate": f"{self.mlups:.1f} {self._unit}, {self.rate:.3g} steps per second",
             "time to go": None if remaining is None else _duration(remaining),
             "busiest rank": imbalance,
             "last checkpoint": "none" if self._checkpoint is None else f"step {self._checkpoint}",
-            "drift": self._drift or None,
         }
 
     def status_text(self) -> str:
@@ -146,8 +151,7 @@ class Progress:
         text = "" if remaining is None or self.step >= self.steps else f"  {_duration(remaining)} to go"
         if self._imbalance is not None:
             text += f"  {100 * (self._imbalance - 1):.0f} % imbalance"
-        if self._drift:
-            text += f"  {self._drift}"
+        text += "".join(f"  {name} {value}" for name, value in self._physics.items())
         if self._checkpoint is not None:
             text += f"  checkpoint {self._checkpoint}"
         return f"step {self.step}/{self.steps}  {self.mlups:.1f} {self._unit}{text}"

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from seiche.observe.preparation import Preparation
 from seiche.observe.sample import Activity, Replayed, Sample, Span
 from seiche.observe.stage import Stage
 
@@ -30,7 +31,10 @@ _ALIGNMENTS = 5
 
 
 class Clock(Protocol):
-    """A source of time; the clock of a GPU backend records events on its stream."""
+    """A source of time; the clock of a GPU backend records events on its stream.
+
+    The optional attribute `on_host` is true if the work of a step is complete when the step returns.
+    """
 
     def record(self) -> Any:
         """Return a mark of the present time (on a device: when its stream reaches it) without waiting."""
@@ -41,6 +45,8 @@ class Clock(Protocol):
 
 class WallClock:
     """The host's monotonic clock; marks are nanoseconds."""
+
+    on_host = True
 
     def record(self) -> int:
         """Return the time in nanoseconds."""
@@ -94,6 +100,7 @@ class StageTimers:
         steps: number of steps, of which `replayed` in graphs.
         samples: the last timed steps.
         replays: the last timed graphs.
+        preparation: host time in which steps were prepared.
         notes: last host activities (name, begin, end), seconds on the common time line (for a trace).
     """
 
@@ -109,6 +116,7 @@ class StageTimers:
             raise ValueError(f"every = {every}, skip = {skip}: expected every >= 1 and skip >= 0")
         self.every, self.skip, self._label = every, skip, label
         self._clock: Clock = clock if clock is not None else WallClock()
+        self._on_host = bool(getattr(self._clock, "on_host", False))
         self._wall = WallClock()
         #: Reference mark, and its seconds on the common time line.
         self._origin: tuple[Any, float] | None = None
@@ -128,6 +136,9 @@ class StageTimers:
         self._times: dict[str, tuple[int, float, float, float]] = {}
         self._useful, self._active, self._host_seconds, self._sampled_steps = 0.0, 0.0, 0.0, 0
         self._replay_seconds, self._replay_steps, self._launched_graphs = 0.0, 0, 0
+        #: Host nanoseconds of the first `skip` steps, and of all others.
+        self._first_time, self._step_time = 0, 0
+        self.preparation = Preparation()
         self._next_sample, self._interval = self.skip, self.every
         #: Wall seconds of blocks by name.
         self._seconds = dict.fromkeys(("steps", "wait for device"), 0.0)
@@ -178,6 +189,15 @@ class StageTimers:
 
     def step(self, stages: Sequence[Stage]) -> None:
         """Run the stages of one step in order; time each if the step is to be sampled."""
+        begin = self._wall.record()
+        self._run(stages)
+        if self.steps < self.skip:
+            self._first_time += self._wall.record() - begin
+        else:
+            self._step_time += self._wall.record() - begin
+        self.steps += 1
+
+    def _run(self, stages: Sequence[Stage]) -> None:
         if self.is_sample_due:
             marks = self._current = _StepMarks(self.steps, stages)
             marks.marks.append(self._clock.record())
@@ -195,7 +215,6 @@ class StageTimers:
             for stage in stages:
                 with self._label(stage.name):
                     stage.action()
-        self.steps += 1
 
     def replay(self, steps: int, launch: Callable[[], None]) -> None:
         """Run `steps` steps by `launch`, a graph of them; time one in `_REPLAY_SAMPLING` launches."""
@@ -233,6 +252,15 @@ class StageTimers:
         yield
         marks.overlaps.append((name, begin, self._clock.record(), useful))
 
+    def host_seconds(self) -> dict[str, float]:
+        """Return the seconds of the host outside sampled steps: the first steps, which allocate, and preparation."""
+        times = {"first step": self._first_time, **self.preparation.times}
+        return {name: time * 1e-9 for name, time in times.items()}
+
+    def step_seconds(self) -> float:
+        """Return the seconds of all steps after the first ones, estimated from samples on a device."""
+        return self._step_time * 1e-9 if self._on_host else self.activity().active
+
     def running(self) -> AbstractContextManager[None]:
         """Add the wall time of the block to `seconds`; the device should be idle at its end."""
         return self._add_wall_time("steps")
@@ -266,6 +294,8 @@ class StageTimers:
         if not self._sampled_steps:
             return Activity()
         mean = self._active / self._sampled_steps
+        if self._on_host:  # every step was timed as a whole
+            mean = self._step_time * 1e-9 / max(1, self.steps - self.skip)
         graph = self._replay_seconds / self._replay_steps if self._replay_steps else mean
         single = self.steps - self.replayed
         active = single * mean + self.replayed * graph

@@ -22,7 +22,7 @@ OTHER = "other"
 class StageRow:
     """One row of the table.
 
-    `seconds` is the total of the run, estimated from the timed steps; `share` is its fraction of the wall time.
+    `seconds` is the total of the run in the proportions of the timed steps; `share` is its fraction of the wall time.
     `bandwidth` (bytes per second) and `copy_share` (fraction of the copy bandwidth) are None for a stage that is not
     memory-bound. `mean`, `minimum` and `maximum` are seconds in a step that has the stage.
     """
@@ -48,6 +48,7 @@ def stage_rows(
     bytes_per_step: Mapping[str, float] | None = None,
     frequency: Mapping[str, float] | None = None,
     host_overhead: Mapping[str, float] | None = None,
+    step_seconds: float | None = None,
 ) -> list[StageRow]:
     """Return a row for each timed stage in the order of the step, and one for the remaining time.
 
@@ -60,8 +61,12 @@ def stage_rows(
         bytes_per_step: bytes of stages that differ from those of `stages` (the sum over ranks).
         frequency: fraction of the steps that have a stage; 1 by default.
         host_overhead: seconds of host activities between steps, by name; zero gives no row.
+        step_seconds: seconds of all steps, distributed over the stages in the proportions of the timed steps. By
+            default the seconds of a stage are its mean times the number of steps, with the error of the sample.
     """
     rows = []
+    totals = {name: time.mean * steps * (frequency or {}).get(name, 1.0) for name, time in times.items()}
+    scale = step_seconds / sum(totals.values()) if step_seconds and sum(totals.values()) > 0 else 1.0
     for stage in stages:
         name, declared = (stage, 0) if isinstance(stage, str) else (stage.name, stage.bytes)
         time = times.get(name)
@@ -69,7 +74,7 @@ def stage_rows(
             continue
         stage_bytes = (bytes_per_step or {}).get(name, declared)
         bandwidth = stage_bytes / time.mean if stage_bytes and time.mean > 0 else None
-        total = time.mean * steps * (frequency or {}).get(name, 1.0)
+        total = scale * totals[name]
         share = total / seconds if seconds > 0 else 0.0
         copy_share = bandwidth / copy_bandwidth if bandwidth and copy_bandwidth else None
         statistics = (time.mean, time.minimum, time.maximum, time.samples)

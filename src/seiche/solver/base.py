@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import perf_counter_ns
 from typing import Any, Protocol
 
 import numpy as np
@@ -207,22 +208,30 @@ class SolverBase(ABC):
         with self.timers.running():
             end = self.step + steps
             while self.step < end:
-                first = self.step
+                first, begin = self.step, perf_counter_ns()
                 last = min(end, first + max(1, self._before(end - first)))
+                self.timers.preparation.add(perf_counter_ns() - begin)
                 while self.step < last:
                     self._launch(last - self.step)
+                begin = perf_counter_ns()
                 self._after(last - first)
+                self.timers.preparation.add(perf_counter_ns() - begin)
 
     def _launch(self, remaining: int) -> None:
+        begin = perf_counter_ns()
         replayed = self._can_replay(remaining)
         count = self.graph_steps if replayed else 1
         key = self._before_launch(count)
+        stages = self.stages if not replayed else ()
+        launched = perf_counter_ns()
         if replayed:
             self.timers.replay(count, lambda: self._replay.launch(self._upcoming(count), key))
         else:
-            self.timers.step(self.stages)
+            self.timers.step(stages)
+        done = perf_counter_ns()
         self.step += count
         self._after_launch(count)
+        self.timers.preparation.add(launched - begin + perf_counter_ns() - done)
 
     def _can_replay(self, remaining: int) -> bool:
         return (

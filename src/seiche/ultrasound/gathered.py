@@ -107,6 +107,24 @@ class Records:
             return self.local.series(name)
         return self._all_sensors(self._local_values(f"{name}_series")).T
 
+    def traces(self, name: str, sensors: npt.NDArray[np.int64], rows: int) -> tuple[npt.NDArray[Any], int]:
+        """Return at most `rows` evenly chosen rows of a series at some sensors, (rows, sensors), and their step.
+
+        Only these values are sent; rows that are already in a sink are not available, and the result is empty
+        (collective).
+        """
+        keys = np.flatnonzero(np.isin(self.keys, sensors))
+        stored = self.local.stored_rows(name) if len(self.keys) else 0
+        step = max(1, -(-self._partition.world.allreduce_max(np.array([stored]))[0] // rows))
+        own = self.local.selected(name, keys, int(step)) if len(self.keys) else np.zeros((0, 0), self.local.real)
+        parts = self._partition.world.allgather((self.keys[keys], own))
+        count = max(len(values) for _, values in parts)
+        result = np.zeros((count, len(sensors)), self.local.real)
+        for indices, values in parts:
+            if len(indices):
+                result[: len(values), np.searchsorted(sensors, indices)] = values
+        return result, int(step)
+
     def _local_values(self, name: str) -> npt.NDArray[Any]:
         """Return the records of the sensors of this rank, (n, ...), empty without sensors."""
         series = name.endswith("_series")

@@ -276,6 +276,18 @@ class Recorder:
         blocks = self._series[name].blocks
         return np.concatenate(blocks) if blocks else np.zeros((0, self.sensors), self.real)
 
+    def stored_rows(self, name: str) -> int:
+        """Return the number of rows of a series in memory."""
+        return sum(map(len, self._series[name].blocks))
+
+    def selected(self, name: str, sensors: npt.NDArray[np.intp], step: int) -> npt.NDArray[Any]:
+        """Return every `step`-th row of a series in memory at some sensors, (rows, sensors)."""
+        first, blocks = 0, [np.zeros((0, len(sensors)), self.real)]
+        for block in self._series[name].blocks:
+            blocks.append(block[first::step, sensors])
+            first = (first - len(block)) % step if first < len(block) else first - len(block)
+        return np.concatenate(blocks)
+
     def raw_aggregate(self, name: str) -> npt.NDArray[Any]:
         """Return the accumulator of an aggregate, flat: the sum of squares for a root mean square."""
         return np.asarray(self._state.backend.download(self.aggregates[name]))

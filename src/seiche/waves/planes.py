@@ -60,10 +60,19 @@ class PlaneGrid:
             _, first = np.unique(self._row, return_index=True)
             self._across = self._basis.values(local[first, normal])
 
+    @property
+    def elements(self) -> npt.NDArray[np.int64]:
+        """Return the elements of this rank that contain points, (e,)."""
+        return self._elements
+
     def sample(self, fields: Floats) -> Floats:
         """Return values of this rank's fields (elements, fields, nodes) at its points, (owned points, fields)."""
+        return self._sample(fields[self._elements])
+
+    def _sample(self, fields: Floats) -> Floats:
+        """Return values of the fields of `elements` at the points of this rank."""
         n, dim = self._basis.n, self._mesh.dim
-        values = np.asarray(fields[self._elements], np.float64).reshape(-1, fields.shape[1], *(n,) * dim)
+        values = np.asarray(fields, np.float64).reshape(-1, fields.shape[1], *(n,) * dim)
         if self._across is not None:  # x varies fastest among nodes: the axes of the array are z, y, x
             values = np.moveaxis(values, -1 - self._normal, -1)
             values = np.einsum("efabm,em->efab", values, self._across)
@@ -72,7 +81,11 @@ class PlaneGrid:
 
     def gather(self, fields: Floats, world: World) -> Floats | None:
         """Return values at all points on rank 0, (fields, *shape), None elsewhere (collective)."""
-        gathered = world.gather((self._own_points, self.sample(fields).astype(np.float32)))
+        return self.gather_from(fields[self._elements], world)
+
+    def gather_from(self, fields: Floats, world: World) -> Floats | None:
+        """Return the same from the fields of `elements` alone, (e, fields, nodes)."""
+        gathered = world.gather((self._own_points, self._sample(fields).astype(np.float32)))
         if gathered is None:
             return None
         result = np.zeros((len(self.points), fields.shape[1]), np.float32)

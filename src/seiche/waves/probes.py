@@ -190,13 +190,41 @@ class Receivers:
 
     def samples(self) -> npt.NDArray[np.float64]:
         """Return all samples, (rows, receivers, fields), on every rank (collective)."""
-        rows = np.concatenate([np.zeros((0, *self._shape[1:])), *self._rows])
+        return np.concatenate([self._previous_samples, self._collected(np.arange(self.count))])
+
+    def traces(self, receivers: npt.NDArray[np.int64], field: int, rows: int) -> tuple[npt.NDArray[np.float64], int]:
+        """Return at most `rows` evenly chosen samples of a field at some receivers, (rows, receivers), on every rank.
+
+        Also return the number of samples from one to the next; only these samples are sent (collective).
+        """
+        stored = len(self._previous_samples) + sum(map(len, self._rows))
+        step = max(1, -(-stored // rows))
+        first = -len(self._previous_samples) % step
+        collected = self._collected(receivers, first, step, field)
+        return np.concatenate([self._previous_samples[::step, receivers, field], collected[:, :, 0]]), step
+
+    def _collected(
+        self, receivers: npt.NDArray[np.int64], first: int = 0, step: int = 1, field: int | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Return every `step`-th sample of this run, (rows, receivers, fields), of one field if it is given.
+
+        Samples before number `first` are omitted (collective).
+        """
         points = self.points
-        local = (self._operator.mesh.number[points.element], points.point, points.share, rows)
+        position = np.full(self.count, -1)
+        position[receivers] = np.arange(len(receivers))
+        parts = np.flatnonzero(position[points.point] >= 0)
+        fields = slice(None) if field is None else slice(field, field + 1)
+        blocks = [np.zeros((0, len(parts), len(range(self._shape[2])[fields])))]
+        for block in self._rows:
+            blocks.append(block[first::step, :, fields][:, parts])
+            first = (first - len(block)) % step if first < len(block) else first - len(block)
+        own = np.concatenate(blocks)
+        local = (self._operator.mesh.number[points.element[parts]], points.point[parts], points.share[parts], own)
         gathered = [*zip(*self._world.allgather(local), strict=True)]
         number, point, share = (np.concatenate(arrays) for arrays in gathered[:3])
-        parts = np.concatenate(gathered[3], axis=1)
-        result = np.zeros((len(rows), self.count, self._shape[2]))
+        values = np.concatenate(gathered[3], axis=1)
+        result = np.zeros((len(own), len(receivers), values.shape[2]))
         for k in np.lexsort((point, number)):  # along the curve: the same sum on any number of ranks
-            result[:, point[k]] += share[k] * parts[:, k]
-        return np.concatenate([self._previous_samples, result])
+            result[:, position[point[k]]] += share[k] * values[:, k]
+        return result

@@ -359,12 +359,14 @@ class WaveSolver(SolverBase):
         return self.receivers.samples()
 
     def check(self) -> Health:
-        """Return the health of the present state (collective); UnstableError if it is not finite on some rank."""
+        """Return the largest component of the velocity (collective); UnstableError if the state is not finite."""
         if not np.isfinite(self.world.allreduce_max(np.array([abs(self.backend.sum(self.u))])))[0]:
             raise UnstableError(
                 f"waves: the state is not finite after step {self.step}, time step {self.dt:g}; use a shorter time step"
             )
-        return Health(self.step)
+        motion = self.u[:, 1:] if self.medium == "acoustic" else self.u[:, : self.mesh.dim]
+        peak = self.world.allreduce_max(np.array([self.backend.max_abs(motion)]))[0]
+        return Health(self.step, {"largest_velocity": float(peak)})
 
     def _before(self, steps: int) -> int:
         """Start a window of steps without host work: set its clock and upload the amplitudes of sources."""

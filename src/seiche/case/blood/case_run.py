@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,16 @@ import numpy.typing as npt
 
 from seiche.case.blood.estimates import drift_estimates
 from seiche.case.blood.labelled import labelled_cells
+from seiche.case.blood.live import cell_slice, hematocrit_curves
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.series import CellsFile, surfaces_of, wall_of
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.tubes import missing_types
 from seiche.case.fingerprint import fingerprint_of, values_of
+from seiche.case.flow.live import FlowView
 from seiche.case.flow.monitor import FlowMonitor
 from seiche.case.flow.run import FlowCaseRun
-from seiche.case.kind import Match, Restart, Results
+from seiche.case.kind import LiveParts, Match, Restart, Results
 from seiche.case.labels import GridRequest, LabelledParts, check_no_grid
 from seiche.case.output import Final, Output, OutputTarget, Scheduled
 from seiche.case.schedule import Schedule
@@ -129,6 +131,23 @@ class BloodCaseRun(FlowCaseRun):
         self.blood.record()
         results = super().results(files)
         return replace(results, lines=[*results.lines, self.cell_line(), *self.crowded_inlets()])
+
+    def physics(self) -> Mapping[str, str]:
+        """Return those of the flow, the number of cells in the vessel and their hematocrit."""
+        values, hematocrits = dict(super().physics()), self.blood.statistics.hematocrits
+        values["cells"] = f"{sum(map(len, self.blood.ids)):,}"
+        if hematocrits:
+            values["hematocrit"] = f"{hematocrits[-1]:.3g}"
+        return values
+
+    def live_parts(self) -> LiveParts:
+        """Return those of the flow with the outlines of the cells, and hematocrits."""
+        flow, view = super().live_parts(), FlowView(self.setup, self.solver)
+        return LiveParts(
+            partial(cell_slice, self.blood, view),
+            lambda: [*hematocrit_curves(self.blood.statistics), *flow.curves()],
+            flow.outputs,
+        )
 
     def estimates(self) -> list[Estimate]:
         """Return the estimates of the flow, and the changes of volume and area of the cells so far (collective)."""

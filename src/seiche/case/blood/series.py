@@ -128,7 +128,7 @@ def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Ce
     first = 0
     for number, (kind, population) in enumerate(zip(run.cells.types, populations, strict=True)):
         matrix = limit_matrix(rings_of(kind.mesh.faces)) if kind.model.shell == "loop" else None
-        vertices, velocity = (_on_surface(matrix, rows) for rows in (population.vertices, population.velocity))
+        vertices, velocity = (on_surface(matrix, rows) for rows in (population.vertices, population.velocity))
         vertices = vertices - _whole_periods(sites, vertices.mean(axis=1, keepdims=True))
         count, size = vertices.shape[:2]
         points.append(vertices.reshape(-1, 3) * sites.spacing + np.asarray(sites.origin))
@@ -147,7 +147,7 @@ def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Ce
     )
 
 
-def _on_surface(matrix: Any, rows: Floats) -> Floats:
+def on_surface(matrix: Any, rows: Floats) -> Floats:
     """Return values at the vertices of the surface, (n, v, 3), from values at the moving points."""
     if matrix is None or not len(rows):
         return rows

@@ -28,7 +28,7 @@ class Record:
     """Records of a run: volume flow rates (m^3/s, positive into the fluid) through each iolet at `times` (s).
 
     `forces` are the force (N) and torque (N m) on each body, (6,), at the same times. `masses` (kg) are the masses of
-    the fluid at `mass_times` (s).
+    the fluid at `mass_times` (s). `mach` is the latest Mach number, `largest_mach` the largest so far.
     """
 
     times: list[float] = field(default_factory=list)
@@ -37,6 +37,7 @@ class Record:
     mass_times: list[float] = field(default_factory=list)
     forces: dict[str, list[npt.NDArray[np.float64]]] = field(default_factory=dict)
     largest_mach: float = 0.0
+    mach: float | None = None
 
 
 class FlowMonitor(StateMonitor):
@@ -47,17 +48,17 @@ class FlowMonitor(StateMonitor):
         self.record = Record()
         every = setup.case.output.record_every
         self._checks = Schedule(setup.case.run.monitor_every)
-        self._records = Schedule(max(1.0, setup.steps / RECORDS if every is None else setup.steps_of(every)))
+        self.records = Schedule(max(1.0, setup.steps / RECORDS if every is None else setup.steps_of(every)))
         self._checked: int | None = None
 
     def next_after(self, step: int) -> int:
         """Return the step of the next check or sample."""
-        return min(self._checks.next_after(step), self._records.next_after(step))
+        return min(self._checks.next_after(step), self.records.next_after(step))
 
     def start_check(self, taking: bool) -> Callable[[], None] | None:
         """Start copying the totals or the flow rates of the current state to the host."""
         step = self._solver.step
-        checking, recording = taking or self._checks.due(step), self._records.due(step)
+        checking, recording = taking or self._checks.due(step), self.records.due(step)
         if not (checking or recording):
             return None
         if checking:
@@ -97,7 +98,8 @@ class FlowMonitor(StateMonitor):
                 raise UnstableError(
                     f"Mach number {monitor.mach:.3g} at step {pending.step}; the maximum velocity is {location}{hint}"
                 )
-            record.largest_mach = max(record.largest_mach, float(monitor.mach))
+            record.mach = float(monitor.mach)
+            record.largest_mach = max(record.largest_mach, record.mach)
             record.masses.append(units.to_si("mass", float(monitor.mass)))
             record.mass_times.append(pending.step * units.step)
         if recording:

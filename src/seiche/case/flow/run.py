@@ -15,14 +15,16 @@ from seiche.case.flow.estimates import mach_estimate, mass_estimate, velocity_ra
 from seiche.case.flow.forces import in_si, lines_of, summary_of
 from seiche.case.flow.labelled import labelled_flow
 from seiche.case.flow.limits import check_state_counts, empty_outputs
+from seiche.case.flow.live import FlowView, OpeningPressures, flow_curves
 from seiche.case.flow.monitor import FlowMonitor, SteadyState
 from seiche.case.flow.openings import initial_pressure
 from seiche.case.flow.outputs import FlowOutputs, Picture, VesselSurface
+from seiche.case.flow.progress import flow_lines, flow_physics
 from seiche.case.flow.schema_iolet import WindkesselOpening
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.steering import flow_controls
 from seiche.case.flow.values import FIELDS, lattice_names, si_fields, to_si
-from seiche.case.kind import CaseRun, Match, Restart, Results
+from seiche.case.kind import CaseRun, LiveParts, Match, Restart, Results
 from seiche.case.labels import GridRequest, LabelledParts, check_no_grid, dense
 from seiche.case.output import Output
 from seiche.case.steering import Control
@@ -193,6 +195,17 @@ class FlowCaseRun(CaseRun):
             fields[name][...] = values
         return fields
 
+    def live_parts(self) -> LiveParts:
+        """Return the speed in a plane, and flow rates and pressures of the openings or the drift of mass."""
+        setup, pressures = self.setup, None
+        if setup.vessel.sites.iolets:
+            pressures = OpeningPressures(setup, self.solver, self.monitor.records)
+        return LiveParts(
+            FlowView(setup, self.solver).slice,
+            lambda: flow_curves(setup, self.monitor.record, pressures),
+            () if pressures is None else (pressures,),
+        )
+
     def controls(self) -> Mapping[str, Control]:
         """Return the values of iolets and the body force."""
         return flow_controls(self.setup, self.solver)
@@ -223,7 +236,9 @@ class FlowCaseRun(CaseRun):
             **({"forces": forces} if forces else {}),
             "history": {"time_s": record.times, "flow_m3_s": {name: flows[:, k] for k, name in enumerate(names)}},
         }
-        return Results(self._invariants(), self.flow_rates(), details, lines_of(forces))
+        invariants, rates = self._invariants(), self.flow_rates()
+        lines = [*flow_lines(invariants, rates, is_open=bool(setup.case.iolet)), *lines_of(forces)]
+        return Results(invariants, rates, details, lines)
 
     def estimates(self) -> list[Estimate]:
         """Return the largest Mach number of the run and, without openings, the drift of mass."""
@@ -236,11 +251,9 @@ class FlowCaseRun(CaseRun):
             *drift,
         ]
 
-    def drift(self) -> str:
-        """Return the relative drift of mass without openings."""
-        masses = self.monitor.record.masses
-        is_closed = len(masses) > 1 and not self.setup.case.iolet
-        return f"mass {masses[-1] / masses[0] - 1.0:+.1e}" if is_closed else ""
+    def physics(self) -> Mapping[str, str]:
+        """Return the Mach number, and the relative drift of mass or the balance of the openings."""
+        return flow_physics(self.monitor.record, is_open=bool(self.setup.case.iolet))
 
     def more_details(self) -> dict[str, Any]:
         """Return additional entries of the summary."""

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.energy_growth import EnergyGrowth, EnergyMonitor
-from seiche.case.kind import CaseRun, Match, Restart, Results
+from seiche.case.energy_growth import EnergyGrowth, EnergyMonitor, chunk_physics
+from seiche.case.kind import MAX_CURVES, CaseRun, LiveParts, Match, Restart, Results
 from seiche.case.labels import GridRequest, Labelled, LabelledParts, check_no_grid, texts
-from seiche.case.output import ChunkMonitor, StateMonitor
+from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
 from seiche.case.ultrasound.estimates import energy_estimate
+from seiche.case.ultrasound.live import pressure_curves, pressure_slice
 from seiche.case.ultrasound.outputs import ResultFile, label_of, unit_of
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, signals_of
 from seiche.domain.world import World
+from seiche.report.display_units import display
 from seiche.solver import Estimate
 from seiche.ultrasound.energy import SourceEnergy, energy, has_energy
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -38,7 +40,7 @@ class UltrasoundCaseRun(CaseRun):
         if restart is not None:
             restart.resume(setup, self.solver, self.matches())
         self.growth: EnergyGrowth | None = None
-        self.monitor: StateMonitor = ChunkMonitor(self.solver)
+        self.monitor: ChunkMonitor = ChunkMonitor(self.solver)
         if has_energy(setup.problem):
             first = None if setup.problem.initial_pressure is not None else 0.0
             first = energy(self.solver) if self.solver.step > 0 else first
@@ -72,9 +74,17 @@ class UltrasoundCaseRun(CaseRun):
         self.growth.compare()
         return list(energy_estimate(self.setup, self.growth.largest))
 
-    def drift(self) -> str:
-        """Return the latest growth of the energy."""
-        return "" if self.growth is None or self.growth.latest is None else f"energy {self.growth.latest:+.1e}"
+    def physics(self) -> Mapping[str, str]:
+        """Return the largest pressure in the grid and the latest growth of the energy."""
+        return chunk_physics(self.monitor, "largest_pressure", "Pa", self.growth)
+
+    def live_parts(self) -> LiveParts:
+        """Return the pressure in a plane, at sensors, and its largest value."""
+        setup, solver = self.setup, self.solver
+        return LiveParts(
+            partial(pressure_slice, setup, solver),
+            lambda: pressure_curves(setup, solver, self.monitor.history, MAX_CURVES),
+        )
 
     def controls(self) -> Mapping[str, Control]:
         """Return the amplitude factors of the signals, by the number of the first source of each."""
@@ -142,7 +152,8 @@ class UltrasoundCaseRun(CaseRun):
             **maxima,
             **({"foci": foci} if foci else {}),
         }
-        lines = []
+        peaks = self.monitor.history.values.get("largest_pressure", [])
+        lines = [f"largest pressure at the checks of the state: {display(max(peaks), 'Pa')}"] if peaks else []
         for name, entry in maxima.items():
             position = ", ".join(f"{1e3 * c:.4g}" for c in entry["place_m"])
             label = name.replace("greatest_", "maximum of ")

@@ -11,17 +11,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.energy_growth import EnergyGrowth, EnergyMonitor
+from seiche.case.energy_growth import EnergyGrowth, EnergyMonitor, chunk_physics
 from seiche.case.fingerprint import fingerprint_of, values_of
-from seiche.case.kind import CaseRun, Match, Restart, Results
+from seiche.case.kind import MAX_CURVES, CaseRun, LiveParts, Match, Restart, Results
 from seiche.case.labels import GridRequest, LabelledParts
 from seiche.case.steering import Control
 from seiche.case.waves.estimates import energy_estimate
 from seiche.case.waves.labelled import labelled_waves
+from seiche.case.waves.live import WaveView
 from seiche.case.waves.outputs import Peaks, Seismograms, SnapshotFile
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
+from seiche.report.display_units import display
 from seiche.solver import Estimate
 from seiche.waves.solver import WaveSolver
 from seiche.waves.supply import EnergySupply
@@ -33,6 +35,7 @@ class WaveCaseRun(CaseRun):
     """The solver of a wave case and its outputs; CaseError for a checkpoint of another case."""
 
     solver: WaveSolver
+    monitor: EnergyMonitor
     default_fields = ("velocity", "pressure")
 
     def __init__(self, setup: WaveSetup, world: World, folder: Path, restart: Restart | None) -> None:
@@ -88,9 +91,14 @@ class WaveCaseRun(CaseRun):
         self.growth.compare()
         return list(energy_estimate(self.setup, self.growth.largest))
 
-    def drift(self) -> str:
-        """Return the latest growth of the energy."""
-        return "" if self.growth.latest is None else f"energy {self.growth.latest:+.1e}"
+    def physics(self) -> Mapping[str, str]:
+        """Return the largest component of the velocity in the mesh and the latest growth of the energy."""
+        return chunk_physics(self.monitor, "largest_velocity", "m/s", self.growth)
+
+    def live_parts(self) -> LiveParts:
+        """Return the motion in a plane, seismograms and the largest velocity."""
+        view = WaveView(self.setup, self.solver)
+        return LiveParts(view.slice, lambda: view.curves(self.monitor.history, MAX_CURVES))
 
     def exchange_seconds(self) -> float:
         """Return the time (s) of all messages of a step: one exchange for each stage of the scheme."""
@@ -118,7 +126,11 @@ class WaveCaseRun(CaseRun):
             "notes": list(setup.notes),
         }
         self.growth.compare()
-        return Results({"energy": self.growth.energy}, details=details)
+        lines = [f"energy of the waves: {self.growth.energy:.4g} {'J/m' if setup.mesh.dim == 2 else 'J'}"]
+        peaks = self.monitor.history.values.get("largest_velocity", [])
+        if peaks:
+            lines.append(f"largest component of the velocity at the checks of the state: {display(max(peaks), 'm/s')}")
+        return Results({"energy": self.growth.energy}, details=details, lines=lines)
 
 
 def _supply_of(setup: WaveSetup, solver: WaveSolver) -> Callable[[int, int], float]:
