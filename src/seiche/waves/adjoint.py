@@ -4,7 +4,7 @@
 The misfit compares samples of a run with data (theory/waves, eq. 22). The forward run stores few states, scheduled by
 `revolve`; the states between them are recomputed while the adjoint runs backwards. The adjoint of the right-hand side
 in the energy product is the right-hand side with the sign of velocities changed, so the same kernels compute it, with
-the Runge-Kutta stages in reverse order (`backward.py`). A gradient costs four to five forward runs.
+the Runge-Kutta stages in reverse order (`backward.py`). A gradient costs about five forward runs.
 """
 
 from __future__ import annotations

@@ -199,6 +199,7 @@ class Backward:
         step = self._members(
             u=self._u, k=self._k, trace=traces, next_trace=next_traces, a=LSRK_A[number], b=LSRK_B[number - 1]
         )
+        step["reach"] = dg_adjoint.adjoint_team(operator.disc).prefetch
         absorbing = sum(1 << face for face, kind in enumerate(operator.boundaries) if kind == "absorbing")
         return {
             "step": step,

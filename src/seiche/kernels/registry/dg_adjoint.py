@@ -22,6 +22,7 @@ from .dg import (
     words_per_node,
     words_per_stage,
 )
+from .dg_teams import ADJOINT_TEAMS
 from .spec import KernelSpec, Members, Real, pointers
 
 
@@ -55,6 +56,12 @@ def taped_stage(scheme: Discretisation, position: Tape) -> KernelSpec:
     return fused_stage(scheme, position)
 
 
+def adjoint_team(scheme: Discretisation) -> Team:
+    """Return the fastest measured team of the adjoint of a stage."""
+    measured = ADJOINT_TEAMS.get((scheme.medium, scheme.real), {}) if scheme.dim == 3 else {}
+    return measured.get(scheme.nodes) or team_of(scheme)
+
+
 def adjoint_stage(scheme: Discretisation, team: Team | None = None) -> KernelSpec:
     """The adjoint of a stage and its derivatives with respect to the media."""
     arrays = pointers("tape_u tape_k tape_trace totals")
@@ -66,7 +73,7 @@ def adjoint_stage(scheme: Discretisation, team: Team | None = None) -> KernelSpe
         ("boundary_slot", "int32"),
         ("absorbing", "int32"),
     )
-    return by_team(scheme, team or team_of(scheme), f"AdjointStage<{scheme.type}", "dg/adjoint.hpp", members)
+    return by_team(scheme, team or adjoint_team(scheme), f"AdjointStage<{scheme.type}", "dg/adjoint.hpp", members)
 
 
 def mortar_slopes(scheme: Discretisation) -> KernelSpec:

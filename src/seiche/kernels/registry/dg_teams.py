@@ -80,6 +80,11 @@ TEAMS: dict[tuple[Medium, Real], dict[int, Team]] = {
     },
 }
 
+#: Teams of adjoint stages where another one than that of the stage was the fastest, with as many elements per item.
+ADJOINT_TEAMS: dict[tuple[Medium, Real], dict[int, Team]] = {
+    ("elastic", "float32"): {6: Team(1, 3, 75, 6, bypass_cache=True)},
+}
+
 #: Elements per item and layers of leapfrog's halves, by medium and nodes per direction.
 LEAPS: dict[Medium, dict[int, tuple[int, int]]] = {
     "acoustic": {4: (8, 1), 5: (5, 1), 6: (4, 1), 7: (1, 2), 8: (1, 2), 9: (1, 2), 10: (1, 1)},
