@@ -28,8 +28,8 @@ struct Bricks {
   SEICHE_FN i32 count(int axis) const { return (shape[axis] + brick_edge - 1) / brick_edge; }
   /// Coordinate of a site wrapped into the box along periodic axes.
   SEICHE_FN i32 wrapped(int axis, i32 x) const {
-    if (periodic[axis] == 0) return x;
     const i32 length = shape[axis];
+    if (periodic[axis] == 0 || (x >= 0 && x < length)) return x;
     x -= length * round_down(static_cast<double>(x) * inverse_shape[axis]);
     return x < 0 ? x + length : (x >= length ? x - length : x);
   }
