@@ -2,7 +2,7 @@
 """Conversion of inlets and outlets in HemeLB XML to [[iolet]] tables, with the conventions of HemeLB.
 
 HemeLB's Womersley profile is u = -n Re{(G/(rho omega)) (1 - J0(L r/a)/J0(L)) exp(i omega t)}, L = i^(3/2) alpha. The
-exact solution has the additional factor 1/i, so HemeLB lags behind it by a quarter of a period. A harmonic in Seiche is
+exact solution has the additional factor 1/i, so HemeLB is ahead of it by a quarter of a period. A harmonic in Seiche is
 defined by its mean over the opening, -(G/(rho omega)) (1 - 2 J1(L)/(L J0(L))); with its modulus and angle, the
 amplitude and phase are those of HemeLB.
 """
