@@ -53,7 +53,7 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
             {"adhesion": {"depth": "1e-18 J", "steepness": "5 1/um", "rest": "2 um", "reach": "1 um"}},
             "contact.adhesion: rest = 2e-06 m must be below reach = 1e-06 m, otherwise there is no attraction",
         ),
-        ("cells.0.shape.vertices", 100, 'cells["red"]: mesh: 100 vertices: an icosphere has 12, 42, 162'),
+        ("cells.0.shape.vertices", 100, 'cells["red"]: mesh: 100 vertices: expected one of 12, 42, 162'),
         ("cells.0.shape.diameter", "0 um", 'cells["red"].shape.diameter: "0 um" is out of range; expected > 0'),
         ("cells.0.inner_viscosity", "0 mPa s", 'inner_viscosity: "0 mPa s" is out of range; expected > 0'),
         ("cells.0.shear_modulus", "5.3 um", 'shear_modulus: "5.3 um" is a length; expected a surface modulus such as'),

@@ -155,7 +155,7 @@ ON_A_LINE = moved(BALL.faces[5, 0], BALL.vertices[BALL.faces[5, 1:]].mean(axis=0
         (Surface(BALL.vertices, BALL.faces[:0]), "the mesh has no triangles"),
         (
             Surface(BALL.vertices, np.concatenate([BALL.faces, BALL.faces[:1]])),
-            "the mesh branches: 3 edges belong to more than two",
+            "the mesh is not manifold: 3 edges belong to more than two",
         ),
         (
             Surface(BALL.vertices, BALL.faces[:, ::-1]),
@@ -221,13 +221,13 @@ def test_area_moduli_are_those_of_the_laws():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: icosphere(100), "mesh: 100 vertices: an icosphere has 12, 42, 162"),
+        (lambda: icosphere(100), "mesh: 100 vertices: expected one of 12, 42, 162"),
         (lambda: biconcave(42, -1.0), "mesh: radius -1: expected positive lengths"),
         (lambda: biconcave(42, 1.0, (0.2, -2.0, 0.0)), "three numbers that give a positive thickness"),
         (lambda: ellipsoid((1, 0, 1)), "mesh: half axes 1, 0, 1: expected positive lengths"),
         (
             lambda: read_mesh("cell.ply"),
-            "cell.ply: unknown format of a mesh of cells; expected a file that ends with .off, .stl, .msh",
+            "cell.ply: unknown format of a cell mesh; expected one of .off, .stl, .msh",
         ),
     ],
 )

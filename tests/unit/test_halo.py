@@ -132,7 +132,10 @@ def test_keys_become_slots_of_the_owner_in_the_order_of_the_copies():
             "rank 0 requests key 99 (1 of 2 keys) from rank 0, which does not own it",
         ),
         ({0: (np.array([1, 1]), slots(8, 9))}, "rank 0: halo plan: the list for rank 0 contains a slot twice"),
-        ({0: (np.array([1, 2]), slots(9, 9))}, "rank 0: halo plan: two values have the same slot"),
+        (
+            {0: (np.array([1, 2]), slots(9, 9))},
+            "rank 0: internal error: two values of the halo plan would be stored at the same index",
+        ),
     ],
 )
 def test_impossible_plans_are_rejected_in_one_line(wanted, message):

@@ -157,9 +157,9 @@ def test_objects_are_not_changed():
     [
         ({"kgrid__Nt": "auto"}, "kgrid.Nt, kgrid.dt: are not set; call kgrid.makeTime or kgrid.setTime"),
         ({"medium__sound_speed": None}, "medium.sound_speed: is missing"),
-        ({"medium__density": np.ones(7)}, "medium.density: has 7 values, the grid 24x21 points"),
+        ({"medium__density": np.ones(7)}, "medium.density: has 7 values, but the grid has 24x21 points"),
         ({"source__p": np.ones(4)}, "source.p_mask: is missing; required for source.p"),
-        ({"sensor__mask": np.ones(9)}, "sensor.mask: has 9 values, the grid 24x21 points"),
+        ({"sensor__mask": np.ones(9)}, "sensor.mask: has 9 values, but the grid has 24x21 points"),
         ({"sensor__record": ["p", "q"]}, "sensor.record: 'q' is not one of "),
     ],
 )

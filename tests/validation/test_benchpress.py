@@ -198,7 +198,7 @@ def test_the_command_makes_a_machine_file_of_job_outputs(summit: Path, tmp_path:
 def test_files_of_another_kind_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "x.out"
     path.write_text(ROW)
-    with pytest.raises(FormatError, match="'CPU 0 and CPU 1:' is not a copy"):
+    with pytest.raises(FormatError, match="'CPU 0 and CPU 1:' is not the name of a memory copy benchmark"):
         read_copies(path)
     with pytest.raises(FormatError, match="'CPU 0 and CPU 1:' is not a size"):
         read_injection(path, shared=True)

@@ -36,7 +36,7 @@ def icosphere(vertices: int = 642) -> Surface:
     """
     sizes = [10 * 4**level + 2 for level in range(6)]
     if vertices not in sizes:
-        raise CaseError(f"mesh: {vertices} vertices: an icosphere has {', '.join(map(str, sizes))}")
+        raise CaseError(f"mesh: {vertices} vertices: expected one of {', '.join(map(str, sizes))}")
     golden = (1 + 5**0.5) / 2
     points = np.array(
         [[s, t * golden, 0.0] for s in (-1, 1) for t in (-1, 1)]
@@ -116,9 +116,7 @@ def read_mesh(path: str | os.PathLike[str]) -> Surface:
     readers = {".off": read_off, ".stl": read_stl, ".msh": read_gmsh}
     suffix = Path(path).suffix.lower()
     if suffix not in readers:
-        raise CaseError(
-            f"{path}: unknown format of a mesh of cells; expected a file that ends with {', '.join(readers)}"
-        )
+        raise CaseError(f"{path}: unknown format of a cell mesh; expected one of {', '.join(readers)}")
     surface = readers[suffix](path)
     if not np.isfinite(surface.vertices).all():
         raise FormatError(path, "whole file", "a coordinate is not finite")
@@ -142,7 +140,7 @@ def checked(surface: Surface, name: str = "mesh") -> Surface:
     _, uses = np.unique(np.sort(edges, axis=1), axis=0, return_counts=True)
     if (uses != 2).any():
         count = int((uses == 1).sum()) or int((uses > 2).sum())
-        defect = "the mesh is open" if (uses == 1).any() else "the mesh branches"
+        defect = "the mesh is open" if (uses == 1).any() else "the mesh is not manifold"
         membership = "one triangle only" if (uses == 1).any() else "more than two triangles"
         raise CaseError(f"{name}: {defect}: {count} edges belong to {membership}")
     if len(np.unique(edges, axis=0)) != len(edges):

@@ -59,7 +59,7 @@ class HaloPlan:
             if not all_distinct(owned):
                 raise TransportError(f"halo plan: the list for rank {peer} contains a slot twice")
         if not all_distinct(*self.copies):
-            raise TransportError("halo plan: two values have the same slot")
+            raise TransportError("internal error: two values of the halo plan would be stored at the same index")
 
     @property
     def slots(self) -> int:

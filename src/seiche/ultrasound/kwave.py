@@ -313,7 +313,7 @@ def _field(name: str, value: Any, shape: tuple[int, ...], *, as_array: bool = Fa
     if array.size == 1:
         return np.full(shape, array.ravel()[0])
     if array.size != np.prod(shape):
-        raise CaseError(f"{name}: has {array.size} values, the grid {'x'.join(map(str, shape))} points")
+        raise CaseError(f"{name}: has {array.size} values, but the grid has {'x'.join(map(str, shape))} points")
     return array.reshape(shape)
 
 

@@ -147,7 +147,7 @@ def _cut(setup: WaveSetup) -> Iterator[Estimate]:
             value=100 * setup.cut / setup.mesh.total,
             unit="%",
             upper_bound=None if averaged else 0.0,
-            effect="waves at the interfaces are of first order",
-            remedy='set mesh.material = "average" for second order, or align element sides with the interfaces',
+            effect="the solution at the interfaces is only first-order accurate",
+            remedy='set mesh.material = "average" for second-order accuracy, or align elements with the interfaces',
             source="theory/waves.md#14-interfaces-inside-elements",
         )

@@ -90,7 +90,7 @@ def read_copies(path: str | os.PathLike[str], gpus: int = 6, sockets: int = 2) -
             continue
         match = _COPY.match(label)
         if match is None or not kind:
-            raise FormatError(path, f"line {line}", f"{label!r} is not a copy")
+            raise FormatError(path, f"line {line}", f"{label!r} is not the name of a memory copy benchmark")
         first, second = int(match[1]), int(match[2])
         if match[3] is not None:
             first, second = second, int(match[3])

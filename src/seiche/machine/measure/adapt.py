@@ -44,8 +44,8 @@ def adapted(
         return machine
     if world.rank == 0:
         warn(
-            f"machine file {machine.name!r} is from another machine ({'; '.join(changes)}); the machine is "
-            "measured again"
+            f"machine file {machine.name!r} is from another machine ({'; '.join(changes)}); latencies and "
+            "bandwidths are measured again"
         )
     new_machine = measure(world, backend, seconds=seconds)
     measured = {(entry.path, entry.locality) for entry in new_machine.paths}
