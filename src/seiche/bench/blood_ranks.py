@@ -108,7 +108,7 @@ def tile_of(load: Load, seed: int = 0) -> tuple[Packing, tuple[int, int, int]]:
 
 
 class WeakScaling:
-    """Load on all ranks of a world, whose steps are timed without and with cells."""
+    """A flow with the same load on every rank; its steps are timed without and with cells."""
 
     def __init__(
         self,
@@ -124,8 +124,8 @@ class WeakScaling:
     ) -> None:
         """Create a flow with a uniform velocity of 0.1 m/s, and time it (collective)."""
         collision = Regularised() if layout == "moments" else Trt()
-        drift = tuple(speed * load.spacing / 0.25 for speed in DRIFT)
-        self.model = FlowModel(Newtonian(1.0 / 6.0), collision, initial_velocity=drift)  # type: ignore[arg-type]
+        initial_velocity = tuple(speed * load.spacing / 0.25 for speed in DRIFT)
+        self.model = FlowModel(Newtonian(1.0 / 6.0), collision, initial_velocity=initial_velocity)  # type: ignore[arg-type]
         self.world, self.load, self.precision, self.steps = world, load, precision, steps
         self.shape = (load.shape[0] * world.size, *load.shape[1:])
         begin = time.perf_counter()
@@ -144,7 +144,7 @@ class WeakScaling:
         self.flow = self.step_seconds()
 
     def step_seconds(self, repeats: int = 2) -> float:
-        """Return the seconds of a step on the slowest rank, best of several runs of `steps`."""
+        """Return the duration of a step in seconds on the slowest rank, the best of several runs of `steps`."""
         self.solver.advance(self.steps)
         times: list[float] = []
         for _ in range(repeats):
@@ -156,7 +156,7 @@ class WeakScaling:
         return float(self.world.allreduce_max(np.array(times)).min())
 
     def compute_seconds(self, exchanges: Sequence[HaloExchange]) -> float:
-        """Return the seconds of a step without messages on the slowest rank.
+        """Return the duration of a step without messages in seconds on the slowest rank.
 
         About `steps` steps are run, so that lists of vertices are rebuilt as often as with messages. Afterwards, the
         state is invalid.

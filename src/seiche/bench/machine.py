@@ -92,7 +92,7 @@ def available(world: World) -> str:
 
 def show(machine: Machine) -> None:
     """Print the paths, the probes and the missing measurements."""
-    headings = "path|locality|latency (us)|rate (GB/s)|gap (us)|protocols from (B)|error|notes".split("|")
+    headings = "path|locality|latency (us)|rate (GB/s)|gap (us)|protocol changes at (B)|error|notes".split("|")
     lines = []
     for path in machine.paths:
         first, last = path.pieces[0], path.pieces[-1]
@@ -114,7 +114,7 @@ def show(machine: Machine) -> None:
         print(f"a node injects {rate:.4g} GB/s over {limit.path} {limit.locality} ({limit.senders} senders)")
     for memory, rate in machine.memory.items():
         low, high = machine.memory_intervals.get(memory, (rate, rate))
-        spread = f", {low * 1e-9:.4g} to {high * 1e-9:.4g} in single rounds" if high > low else ""
+        spread = f", {low * 1e-9:.4g} to {high * 1e-9:.4g} in individual repetitions" if high > low else ""
         print(f"copy bandwidth of {memory} memory: {rate * 1e-9:.4g} GB/s (read and written, all ranks){spread}")
     for device, launch in machine.launch.items():
         graph_microseconds = (launch.graph_kernel or 0.0) * 1e6

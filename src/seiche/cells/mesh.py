@@ -52,13 +52,13 @@ def icosphere(vertices: int = 642) -> Surface:
     faces[flip] = faces[flip][:, [0, 2, 1]]
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     while len(points) < vertices:
-        points, faces = _halved(points, faces)
+        points, faces = _subdivided(points, faces)
         points /= np.linalg.norm(points, axis=1, keepdims=True)
     order = along_curve(points)
     return Surface(points[order], np.argsort(order)[faces].astype(np.int32))
 
 
-def _halved(points: Floats, faces: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int64]]:
+def _subdivided(points: Floats, faces: npt.NDArray[np.int64]) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Return the mesh with each triangle divided into four."""
     edges = np.sort(np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2), axis=1)
     unique, inverse = np.unique(edges, axis=0, return_inverse=True)
@@ -77,7 +77,7 @@ def biconcave(
     Raises:
         CaseError: a radius that is not positive, or a thickness that is not positive somewhere.
     """
-    _positive("radius", [radius])
+    _check_positive("radius", [radius])
     squared = np.linspace(0, 1, 201)
     if len(coefficients) != 3 or min(np.polyval(coefficients[::-1], squared)) <= 0:
         raise CaseError(
@@ -92,12 +92,12 @@ def biconcave(
 
 def ellipsoid(half_axes: Sequence[float], vertices: int = 642) -> Surface:
     """Return an ellipsoid with three half axes; a sphere if they are equal."""
-    _positive("half axes", half_axes)
+    _check_positive("half axes", half_axes)
     unit = icosphere(vertices)
     return Surface(unit.vertices * np.asarray(half_axes, float), unit.faces)
 
 
-def _positive(name: str, values: Sequence[float]) -> None:
+def _check_positive(name: str, values: Sequence[float]) -> None:
     if not all(np.isfinite(value) and value > 0 for value in values):
         raise CaseError(f"mesh: {name} {', '.join(f'{value:g}' for value in values)}: expected positive lengths")
 
@@ -193,18 +193,18 @@ def reduced_volume(surface: Surface) -> float:
 def rings_of(faces: npt.NDArray[np.integer]) -> list[list[int]]:
     """Return the neighbours of each vertex of a closed mesh, counter-clockwise as seen from outside.
 
-    Each list begins with the neighbour with the smallest number.
+    Each list begins with the neighbour with the smallest index.
     """
-    follow: list[dict[int, int]] = [{} for _ in range(int(faces.max()) + 1)]
+    successors: list[dict[int, int]] = [{} for _ in range(int(faces.max()) + 1)]
     for a, b, c in faces.tolist():
-        follow[a][b], follow[b][c], follow[c][a] = c, a, b
+        successors[a][b], successors[b][c], successors[c][a] = c, a, b
     rings = []
-    for number, next_of in enumerate(follow):
-        ring = [min(next_of)]
-        while (following := next_of[ring[-1]]) != ring[0] and len(ring) <= len(next_of):
+    for vertex, next_neighbour in enumerate(successors):
+        ring = [min(next_neighbour)]
+        while (following := next_neighbour[ring[-1]]) != ring[0] and len(ring) <= len(next_neighbour):
             ring.append(following)
-        if len(ring) != len(next_of):
-            raise CaseError(f"mesh: the surface touches itself at vertex {number}")
+        if len(ring) != len(next_neighbour):
+            raise CaseError(f"mesh: the surface touches itself at vertex {vertex}")
         rings.append(ring)
     return rings
 

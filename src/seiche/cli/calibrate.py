@@ -16,19 +16,19 @@ from seiche.errors import CaseError
 def calibrate(
     case: Annotated[Path, typer.Argument(help="Case file (TOML) with one pulsatile velocity inlet.", metavar="CASE")],
     *,
-    split: Annotated[str, typer.Option(metavar="NAME=F,...", help="Shares of the flow by outlet, with the sum 1.")],
+    split: Annotated[str, typer.Option(metavar="NAME=F,...", help="Fraction of the flow through each outlet; sum 1.")],
     mean: Annotated[str, typer.Option(metavar="P", help='Mean pressure at the inlet, such as "93 mmHg".')],
     systolic: Annotated[str, typer.Option(metavar="P", help="Systolic pressure at the inlet.")],
     diastolic: Annotated[str, typer.Option(metavar="P", help="Diastolic pressure at the inlet.")],
-    distal: Annotated[str, typer.Option(metavar="P", help="Pressure behind the distal resistances.")] = "0 mmHg",
+    distal: Annotated[str, typer.Option(metavar="P", help="Pressure downstream of the distal resistances.")] = "0 mmHg",
     share: Annotated[float, typer.Option(help="Fraction of the resistance before the compliance.")] = 0.056,
     runs: Annotated[int, typer.Option(min=0, max=50, help="Maximum number of runs for refinement.")] = 4,
     cycles: Annotated[int, typer.Option(min=2, max=1000, help="Periods of each run; the last one is used.")] = 5,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Case; NAME-calibrated.toml by default."),
+        typer.Option("--output", "-o", metavar="FILE", help="Case file to write; NAME-calibrated.toml by default."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace this file if it exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")] = False,
 ) -> None:
     """Write a case with Windkessel outlets that give a flow split and the pressures at the inlet."""
     if world_of_command(single_rank=True).rank != 0:
@@ -39,8 +39,8 @@ def calibrate(
     pressures = {"mean": mean, "systolic": systolic, "diastolic": diastolic, "distal": distal}
     values = {name: _pressure(name, text) for name, text in pressures.items()}
     targets = Targets(split=_split(split), share=share, **values)
-    target = output or case.with_name(f"{case.stem}-calibrated.toml")
-    lines = calibrate_case(case, targets, output=target, runs=runs, cycles=cycles, force=force)
+    output_path = output or case.with_name(f"{case.stem}-calibrated.toml")
+    lines = calibrate_case(case, targets, output=output_path, runs=runs, cycles=cycles, force=force)
     print("\n".join(lines))
 
 

@@ -21,7 +21,7 @@ def _checked_benchmark_path(path: Path | None) -> Path | None:
     return path
 
 
-def _checked_checks_path(path: Path | None) -> Path | None:
+def _validated_results_path(path: Path | None) -> Path | None:
     """Return `path`; raise CaseError if the file exists and does not contain results of checks."""
     from seiche.report.stored import CHECKS_START, check_replaceable_results
 
@@ -42,15 +42,17 @@ JsonFile = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help=_STORE_HELP, callback=_checked_benchmark_path)
 ]
 ChecksFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help=_STORE_HELP, callback=_checked_checks_path)
+    Path | None, typer.Option("--json", metavar="FILE", help=_STORE_HELP, callback=_validated_results_path)
 ]
 FamilyFilter = Annotated[
     list[str] | None,
-    typer.Option(metavar="TEXT", help="Run only families with this name or with TEXT in it; repeatable."),
+    typer.Option(
+        metavar="TEXT", help="Run only check families named TEXT, else those with TEXT in their name; repeatable."
+    ),
 ]
-Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the comparisons here.")]
+Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for plots of the comparisons.")]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Keep the results in the file of --json; run only other families.")
+    bool, typer.Option("--resume", help="Keep the results in the --json file; run only missing families.")
 ]
 RankThreads = Annotated[int | None, typer.Option(min=1, help="Threads per rank (cpu).")]
 Seconds = Annotated[float, typer.Option(min=0.0, help="Duration of each measurement, s.")]
@@ -59,11 +61,11 @@ TransportOption = Annotated[str, typer.Option(help="Transport of messages betwee
 
 
 def world_of_command(*, single_rank: bool = False) -> World:
-    """Return the ranks of this process.
+    """Return the world to which this process belongs.
 
     Raises:
-        TransportError: the launcher started several processes that MPI does not connect, unless `single_rank` permits
-            that each of them is the only rank of its world.
+        TransportError: the launcher started several processes that MPI does not connect, unless `single_rank` allows
+            each of them to be the only rank of its world.
     """
     from seiche.domain.world import check_connected
 
@@ -75,7 +77,7 @@ def world_of_command(*, single_rank: bool = False) -> World:
 
 @cache
 def _world_of_process() -> World:
-    """Return the ranks of this process; the result is cached, because the first call is collective."""
+    """Return the world of this process; the result is cached, because the first call is collective."""
     from seiche.domain.world import World
 
     return World.from_mpi(single_rank=True)

@@ -18,20 +18,21 @@ from seiche.kernels.registry import sites as registry
 
 #: Tolerance of hits outside a triangle, in its coordinates u and v.
 EDGE_TOLERANCE = 1e-6
-#: Limit of the edges of the pieces of a triangle, which decide in which cells it is, and reach of links beyond a piece.
+#: In spacings: maximum edge of the pieces into which a triangle is divided to find its cells, and margin around a piece
+#: within which links are tested.
 _MAX_EDGE, _MARGIN = 2.0, 1.001
-#: Of triangles that a link meets at the same distance the last one counts within this number of pieces, otherwise the
-#: first one.
+#: If a link intersects two triangles at the same distance, the later one is used if both are in the same group of this
+#: number of pieces, otherwise the earlier one.
 _GROUP = 8388
 
 
 @dataclass(frozen=True)
 class SurfaceWall:
-    """A triangulated wall for `assemble`; `labels` (f,) are the iolets closed by triangles, else -1."""
+    """A triangulated wall for `assemble`; `labels` (f,): iolet that each triangle closes, or -1."""
 
     surface: Surface
     labels: npt.NDArray[np.int16]
-    _tables: dict[Any, dict[str, Any]] = field(default_factory=dict, compare=False, repr=False)
+    _arguments: dict[Any, dict[str, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def find(self, lattice: CandidateNodes, node: Indices, direction: Indices) -> WallHits:
         """Return the first hits of the links from the ascending nodes `node` (p,) along `direction` (p,)."""
@@ -40,19 +41,20 @@ class SurfaceWall:
         first = np.append(np.flatnonzero(np.diff(node, prepend=-1)), count)
         run_pass(
             registry.surface_link_hits(), len(first) - 1, coords=lattice.coords, node=node, direction=direction,
-            first=first, fraction=hits.fraction, normal=hits.normal, iolet=hits.iolet, **self._table(lattice),
+            first=first, fraction=hits.fraction, normal=hits.normal, iolet=hits.iolet,
+            **self._kernel_arguments(lattice),
         )  # fmt: skip
         return hits
 
-    def _table(self, lattice: CandidateNodes) -> dict[str, Any]:
+    def _kernel_arguments(self, lattice: CandidateNodes) -> dict[str, Any]:
         """Return the arguments of the kernel that do not depend on the links."""
         key = (lattice.shape, lattice.origin, lattice.spacing)
-        if key not in self._tables:
-            self._tables.clear()
-            self._tables[key] = self._new_table(lattice)
-        return self._tables[key]
+        if key not in self._arguments:
+            self._arguments.clear()
+            self._arguments[key] = self._new_arguments(lattice)
+        return self._arguments[key]
 
-    def _new_table(self, lattice: CandidateNodes) -> dict[str, Any]:
+    def _new_arguments(self, lattice: CandidateNodes) -> dict[str, Any]:
         corners = (self.surface.corners() - np.asarray(lattice.origin)) / lattice.spacing
         surface = {"corners": corners, "vertices": self.surface.faces}
         area = self.surface.vector_areas()
@@ -68,7 +70,7 @@ class SurfaceWall:
 def _cells_of(
     surface: dict[str, Floats], count: int, shape: Triple
 ) -> tuple[Indices, Indices, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return the ascending cells (c,) near triangles, the first of their triangles (c + 1,), these, and the groups."""
+    """Return the cells near triangles (c,), ascending; offsets of their triangles (c + 1,), the triangles; groups."""
     common = {"surface": surface, "shape": shape, "longest": _MAX_EDGE, "margin": _MARGIN}
     counts, pieces = np.empty(count, np.int64), np.empty(count, np.int64)
     run_pass(registry.triangle_cells(fill=False), count, first=None, counts=counts, pieces=pieces, cells=None, **common)

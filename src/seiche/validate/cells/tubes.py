@@ -26,7 +26,7 @@ from seiche.validate.check import Floats, Setting
 #: section 1). It also applies to cells.
 EXCESS: dict[Delta, float] = {"hat": 0.43, "roma": 0.51, "peskin": 0.67}
 #: Maximum number of vertices of the meshes used for packing; finding overlaps of finer meshes takes longer.
-_PACKED = 642
+_MAX_PACKING_VERTICES = 642
 
 
 def relative_viscosity(diameter: float, hematocrit: float) -> float:
@@ -59,7 +59,7 @@ def swollen(surface: Surface, distance: float) -> float:
 
 @dataclass(frozen=True)
 class TubeSuspension:
-    """Red cells in a periodic tube along x, driven by a body force; um and s.
+    """Red cells in a periodic tube along x, driven by a body force. Lengths are in um and times in s.
 
     `rate` is the mean velocity divided by the diameter, for this force and the empirical viscosity. The duration of the
     run is `transits` / `rate`; measurements cover the last fraction `share` of it.
@@ -112,14 +112,14 @@ class TubeSuspension:
     def blood(self, setting: Setting) -> Blood:
         """Return the tube with its randomly packed cells, which are slightly away from the wall."""
         lattice, solver = self.lattice, self.solver(setting)
-        kind = lattice.red_cell(self.vertices)
+        cell_type = lattice.red_cell(self.vertices)
         radius, length = 0.5 * self.diameter / lattice.spacing, float(self.sites.shape[0])
         packing_tube = Tube(radius - self.gap / lattice.spacing, length)
         cell_count = self.hematocrit * math.pi * radius**2 * length / packing_tube.volume
-        shape = lattice.red_cell(min(self.vertices, _PACKED)).moving_mesh()
+        shape = lattice.red_cell(min(self.vertices, _MAX_PACKING_VERTICES)).moving_mesh()
         packing = pack(packing_tube, [shape], cell_count, seed=self.seed, backend=solver.backend)
         centers = packing.centers + np.array([0.0, *self.axis])
-        cells = Cells(solver.backend, [kind], [centers], [packing.rotations], precision=solver.precision.compute)
+        cells = Cells(solver.backend, [cell_type], [centers], [packing.rotations], precision=solver.precision.compute)
         contact = Contact(
             cells,
             lattice.contact(),
@@ -155,11 +155,11 @@ class TubeSuspension:
         length = self.sites.shape[0]
         points = vertices.reshape(-1, 3)
         bins = round(length * self.lattice.spacing)
-        number = (np.mod(points[:, 0], length) * bins / length).astype(np.int64) % bins
+        bin_index = (np.mod(points[:, 0], length) * bins / length).astype(np.int64) % bins
         angles = 2 * np.pi * np.arange(8) / 8
         lateral = (points[:, 1:] - self.axis) @ np.stack([np.cos(angles), np.sin(angles)])
         outer = np.zeros((bins, len(angles)))
-        np.maximum.at(outer, number, lateral)
+        np.maximum.at(outer, bin_index, lateral)
         occupied = outer[outer.max(axis=1) > 0]
         return float(0.5 * self.diameter - self.lattice.spacing * occupied.mean())
 
@@ -221,8 +221,8 @@ class TubeMeasurements:
     def effective_hematocrit(self) -> float:
         """Return the discharge hematocrit calculated with the hydrodynamic cell volume."""
         suspension = self.suspension
-        kind = suspension.lattice.red_cell(suspension.vertices)
-        return self.discharge_hematocrit * swollen(kind.moving_mesh(), EXCESS[suspension.delta])
+        cell_type = suspension.lattice.red_cell(suspension.vertices)
+        return self.discharge_hematocrit * swollen(cell_type.moving_mesh(), EXCESS[suspension.delta])
 
     @property
     def layer(self) -> float:

@@ -46,10 +46,10 @@ class LayerMedium:
         frequencies = 2 * np.pi * np.geomspace(*self.band, 3)
         moduli = []
         for speed, quality in ((self.cp, self.qp), (self.cs, self.qs)):
-            shares = fitted_shares(quality, frequencies, self.band)
-            at_reference = relaxation(shares, frequencies, 2 * np.pi * self.reference)
+            coefficients = fitted_shares(quality, frequencies, self.band)
+            at_reference = relaxation(coefficients, frequencies, 2 * np.pi * self.reference)
             unrelaxed = self.density * (speed * np.real(1 / np.sqrt(at_reference))) ** 2
-            factors = np.array([1 - np.sum(shares * frequencies / (frequencies + 1j * w)) for w in omega])
+            factors = np.array([1 - np.sum(coefficients * frequencies / (frequencies + 1j * w)) for w in omega])
             moduli.append(unrelaxed * factors)
         return moduli[0], moduli[1]
 
@@ -75,10 +75,10 @@ class Layered:
         """
         step, last = float(times[1] - times[0]), float(times[-1])
         count = 2 * len(times)
-        leak = 1.5 * np.pi / last
+        damping = 1.5 * np.pi / last
         max_frequency = 5.5 / sigma
         real = 2 * np.pi * np.fft.rfftfreq(count, step)
-        omega: Complex = np.asarray(real[: int(np.searchsorted(real, max_frequency)) + 1] - 1j * leak, np.complex128)
+        omega: Complex = np.asarray(real[: int(np.searchsorted(real, max_frequency)) + 1] - 1j * damping, np.complex128)
         r = np.linalg.norm(receivers, axis=1)
         spacing = 2 * np.pi / (2 * r.max() + 1.1 * self.below.cp * last)
         max_wavenumber = max(1.3 * max_frequency / min(self.layer.cs, self.below.cs), 15 / self.depth)
@@ -93,7 +93,7 @@ class Layered:
         spectrum = np.zeros((count // 2 + 1, *response.shape[1:]), np.complex128)
         spectrum[: len(omega)] = rate[:, None, None] * response
         signal = np.fft.irfft(spectrum, count, axis=0)[: len(times)] / step
-        return np.asarray(signal * np.exp(leak * times)[:, None, None])
+        return np.asarray(signal * np.exp(damping * times)[:, None, None])
 
     def _surface(self, k: Floats, omegas: Complex) -> tuple[Complex, Complex, Complex]:
         """Return U, V, W at the surface for unit moment, (frequencies, wave numbers)."""
@@ -101,48 +101,51 @@ class Layered:
         shape = np.broadcast_shapes(k.shape, omega.shape)
         parts = []
         for medium in (self.layer, self.below):
-            stiff, mu = (modulus[:, None] for modulus in medium.moduli(omegas))
-            nu = [np.sqrt(k**2 - medium.density * omega**2 / modulus) for modulus in (stiff, mu)]
-            parts.append((stiff, mu, *nu))
-        (stiff1, mu1, p1, s1), (stiff2, mu2, p2, s2) = parts
-        fade_p, fade_s = np.exp(-p1 * self.thickness), np.exp(-s1 * self.thickness)
-        above = self.depth - self.thickness
+            p_modulus, mu = (modulus[:, None] for modulus in medium.moduli(omegas))
+            nu = [np.sqrt(k**2 - medium.density * omega**2 / modulus) for modulus in (p_modulus, mu)]
+            parts.append((p_modulus, mu, *nu))
+        (p_modulus1, mu1, p1, s1), (p_modulus2, mu2, p2, s2) = parts
+        decay_p, decay_s = np.exp(-p1 * self.thickness), np.exp(-s1 * self.thickness)
+        source_distance = self.depth - self.thickness
         strength = k**2 / (4 * np.pi * self.below.density * omega**2)
-        source_p, source_s = strength * k / p2 * np.exp(-p2 * above), -strength * np.exp(-s2 * above)
+        source_p = strength * k / p2 * np.exp(-p2 * source_distance)
+        source_s = -strength * np.exp(-s2 * source_distance)
 
-        def wave(stiff: Any, mu: Any, nu: Any, shear: bool, sign: int) -> list[Any]:
+        def wave(p_modulus: Any, mu: Any, nu: Any, shear: bool, sign: int) -> list[Any]:
             """Return U, V and the tractions P, S of a wave exp(sign nu z)."""
             u, v = (k + 0 * nu, sign * nu) if shear else (sign * nu, k + 0 * nu)
-            slope = sign * nu
-            return [u, v, stiff * slope * u - k * (stiff - 2 * mu) * v, mu * (slope * v + k * u)]
+            dz_factor = sign * nu
+            traction_p = p_modulus * dz_factor * u - k * (p_modulus - 2 * mu) * v
+            return [u, v, traction_p, mu * (dz_factor * v + k * u)]
 
-        # Unknowns: longitudinal and shear waves upwards (1 at the interface), downwards (1 at the surface), and below.
+        # Unknowns: P and S amplitudes of upgoing (1 at the interface) and downgoing waves (1 at the surface) in the
+        # layer, and of downgoing waves in the half-space.
         columns: list[tuple[list[Any], Any, Any]] = [
-            (wave(stiff1, mu1, p1, False, 1), fade_p, 1.0),
-            (wave(stiff1, mu1, s1, True, 1), fade_s, 1.0),
-            (wave(stiff1, mu1, p1, False, -1), 1.0, fade_p),
-            (wave(stiff1, mu1, s1, True, -1), 1.0, fade_s),
+            (wave(p_modulus1, mu1, p1, False, 1), decay_p, 1.0),
+            (wave(p_modulus1, mu1, s1, True, 1), decay_s, 1.0),
+            (wave(p_modulus1, mu1, p1, False, -1), 1.0, decay_p),
+            (wave(p_modulus1, mu1, s1, True, -1), 1.0, decay_s),
         ]
         matrix = np.zeros((*shape, 6, 6), np.complex128)
-        right = np.zeros((*shape, 6, 1), np.complex128)
-        for number, (motion, top, bottom) in enumerate(columns):
+        rhs = np.zeros((*shape, 6, 1), np.complex128)
+        for column, (motion, top, bottom) in enumerate(columns):
             for row in range(2):
-                matrix[..., row, number] = top * motion[2 + row]
+                matrix[..., row, column] = top * motion[2 + row]
             for row in range(4):
-                matrix[..., 2 + row, number] = bottom * motion[row]
-        for number, (nu2, shear, source) in enumerate(((p2, False, source_p), (s2, True, source_s))):
-            down, up = wave(stiff2, mu2, nu2, shear, -1), wave(stiff2, mu2, nu2, shear, 1)
+                matrix[..., 2 + row, column] = bottom * motion[row]
+        for column, (nu2, shear, source) in enumerate(((p2, False, source_p), (s2, True, source_s))):
+            down, up = wave(p_modulus2, mu2, nu2, shear, -1), wave(p_modulus2, mu2, nu2, shear, 1)
             for row in range(4):
-                matrix[..., 2 + row, 4 + number] = -down[row]
-                right[..., 2 + row, 0] += source * up[row]
+                matrix[..., 2 + row, 4 + column] = -down[row]
+                rhs[..., 2 + row, 0] += source * up[row]
         scale = np.abs(matrix).max(-1, keepdims=True)
-        amplitudes = np.linalg.solve(matrix / scale, right / scale)[..., 0]
+        amplitudes = np.linalg.solve(matrix / scale, rhs / scale)[..., 0]
         u, v = (sum(amplitudes[..., q] * columns[q][0][row] * columns[q][1] for q in range(4)) for row in range(2))
-        # W: upwards and downwards in the layer, one wave reflected below.
-        source = -strength * self.below.density * omega**2 / mu2 / s2 * np.exp(-s2 * above)
-        layer = mu1 * s1 * (1 - fade_s**2) / (1 + fade_s**2)
-        ratio = (mu2 * s2 - layer) / (mu2 * s2 + layer)
-        return u, v, source * (1 + ratio) * 2 * fade_s / (1 + fade_s**2)
+        # W: an upgoing and a downgoing wave in the layer, and the wave reflected into the half-space.
+        source = -strength * self.below.density * omega**2 / mu2 / s2 * np.exp(-s2 * source_distance)
+        layer_impedance = mu1 * s1 * (1 - decay_s**2) / (1 + decay_s**2)
+        reflection = (mu2 * s2 - layer_impedance) / (mu2 * s2 + layer_impedance)
+        return u, v, source * (1 + reflection) * 2 * decay_s / (1 + decay_s**2)
 
     @staticmethod
     def _sum(u: Complex, v: Complex, w: Complex, k: Floats, spacing: float, *, r: Floats, angle: Floats) -> Complex:
@@ -150,8 +153,8 @@ class Layered:
         from scipy.special import jv
 
         x = k[:, None] * r
-        second = jv(2, x)
-        slope, ratio = (jv(1, x) - jv(3, x)) / 2, 2 * second / x
-        radial = (v @ slope - w @ ratio) * np.sin(2 * angle)
-        transverse = (v @ ratio - w @ slope) * np.cos(2 * angle)
-        return np.asarray(spacing * np.stack([radial, transverse, -(u @ second) * np.sin(2 * angle)], -1))
+        j2 = jv(2, x)
+        derivative, j2_ratio = (jv(1, x) - jv(3, x)) / 2, 2 * j2 / x
+        radial = (v @ derivative - w @ j2_ratio) * np.sin(2 * angle)
+        transverse = (v @ j2_ratio - w @ derivative) * np.cos(2 * angle)
+        return np.asarray(spacing * np.stack([radial, transverse, -(u @ j2) * np.sin(2 * angle)], -1))
