@@ -42,7 +42,10 @@ def whole_number(key: str, value: object, minimum: int = 0) -> int:
 
 
 def step_after(steps: object, step: int, last: int, source: str) -> int:
-    """Return the step at which `run(steps)` from `step` returns; CaseError if it is beyond the `last` of `source`."""
+    """Return the step at which `run(steps)` from `step` returns.
+
+    Raises CaseError if it is after step `last`, the end of `source`.
+    """
     end = last if steps is None else step + whole_number("run: steps", steps)
     if end > last:
         raise CaseError(
@@ -66,23 +69,32 @@ def path_of(key: str, value: object) -> Path:
     return Path(text)
 
 
-def names_of(key: str, names: object, more: Iterable[object] = ()) -> tuple[str, ...]:
-    """Return names passed as one list or as separate arguments; CaseError, which begins with `key`, for others."""
+def names_of(key: str, names: object, additional_names: Iterable[object] = ()) -> tuple[str, ...]:
+    """Return names passed as one list or as separate arguments.
+
+    Raises a CaseError that begins with `key` for anything else.
+    """
     first = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else None
-    all_names = (*first, *more) if first is not None else ()
+    all_names = (*first, *additional_names) if first is not None else ()
     if first is None or not all(isinstance(name, str) for name in all_names):
         raise CaseError(f"{key}: {shorten(names if first is None else all_names)} is not a name or a list of names")
     return tuple(str(name) for name in all_names)
 
 
 def selected(
-    get: Callable[[Sequence[str]], Selected], names: object, more: Iterable[object], solver: object
+    read_fields: Callable[[Sequence[str]], Selected],
+    names: object,
+    additional_names: Iterable[object],
+    case_kind: object,
 ) -> Selected:
-    """Return `get` of the names of fields; CaseError if one is not a name, or unknown to the kind `solver` of case."""
+    """Return what `read_fields` returns for the field names.
+
+    Raises CaseError for anything that is not a name, and for a field that this kind of case does not have.
+    """
     try:
-        return get(names_of("fields", names, more))
+        return read_fields(names_of("fields", names, additional_names))
     except KeyError as error:
-        raise CaseError(f"fields: {error.args[0]!r} is not a field of solver = {solver!r}") from None
+        raise CaseError(f"fields: {error.args[0]!r} is not a field of solver = {case_kind!r}") from None
 
 
 def check_type(key: str, value: object, expected_type: type, description: str) -> None:

@@ -57,7 +57,7 @@ def settings_of(setup: BloodSetup) -> dict[str, Any]:
 
 
 def setting_differences(case: Mapping[str, Any], checkpoint: Mapping[str, Any], name: str = "") -> Iterator[str]:
-    """Yield one line for each key whose values in the case and the checkpoint differ within six digits."""
+    """Yield one line for each key whose values in case and checkpoint differ in the first six significant digits."""
     for key in case.keys() & checkpoint.keys():
         new, old, path = case[key], checkpoint[key], f"{name}.{key}" if name else key
         if isinstance(new, Mapping) and isinstance(old, Mapping):
@@ -130,20 +130,20 @@ class BloodRun:
         exchange = self.openings.exchange([p.vertices for p in populations], self.ids, float(max_speed))
         if exchange.is_empty:
             return
-        for (kind, row), image in exchange.guided.items():
-            population = populations[kind]
+        for (type_index, row), image in exchange.guided.items():
+            population = populations[type_index]
             population.vertices[row], population.velocity[row] = image.vertices, image.velocity
             if population.relaxed is not None:
                 population.relaxed[row] = image.relaxed
         if not exchange.entered and not exchange.removed:
             move(self.blood, populations)
             return
-        for kind, population in enumerate(populations):
-            new = [arrival for arrival in exchange.entering if arrival.kind == kind]
+        for type_index, population in enumerate(populations):
+            new = [arrival for arrival in exchange.entering if arrival.kind == type_index]
             for cell_id, arrival in enumerate(new, start=self.next_id):
                 self.openings.register(arrival, cell_id)
             added = population_of(new, population, self.next_id)
-            populations[kind] = population.changed(exchange.keep[kind], added)
+            populations[type_index] = population.changed(exchange.keep[type_index], added)
             self.next_id += len(new)
         for totals, counts in (
             (self.statistics.entered, exchange.entered),
@@ -199,12 +199,12 @@ class BloodRun:
             for rows in (p.vertices, p.velocity, p.ids.astype(np.float64), p.relaxed)
             if rows is not None
         ]
-        note: dict[str, Any] = {
-            "types": [kind.name for kind in self.cells.types],
+        metadata: dict[str, Any] = {
+            "types": [cell_type.name for cell_type in self.cells.types],
             "cells": [len(population.ids) for population in populations],
             "vertices": [population.vertices.shape[1] for population in populations],
             "relaxed": [0 if p.relaxed is None else p.relaxed.shape[1] for p in populations],
-            "volumes": [kind.mesh.volume for kind in self.cells.types],
+            "volumes": [cell_type.mesh.volume for cell_type in self.cells.types],
             "next_name": self.next_id,
             "series": self.series,
             "given": settings_of(self.setup),
@@ -213,40 +213,40 @@ class BloodRun:
             "left": self.statistics.removed,
         }
         if self.openings is not None:
-            rows, note["openings"] = self.openings.state()
+            rows, metadata["openings"] = self.openings.state()
             arrays += rows
-        return np.concatenate(arrays), json.dumps(note)
+        return np.concatenate(arrays), json.dumps(metadata)
 
     def _restored(self, state: dict[str, Any]) -> list[Population]:
         """Return the cells stored in `state`, and restore the statistics."""
-        note, stored = state["note"], state["values"]
-        expected = [(kind.name, len(kind.mesh.vertices)) for kind in self.cells.types]
-        if list(zip(note["types"], note["vertices"], strict=True)) != expected:
+        metadata, stored = state["note"], state["values"]
+        expected = [(cell_type.name, len(cell_type.mesh.vertices)) for cell_type in self.cells.types]
+        if list(zip(metadata["types"], metadata["vertices"], strict=True)) != expected:
             raise CaseError(f"--restart: the types of cells in the checkpoint differ from those of {self.setup.source}")
-        for kind, volume in zip(self.cells.types, note.get("volumes", ()), strict=False):
-            if not np.isclose(kind.mesh.volume, volume, rtol=1e-6, atol=0.0):
+        for cell_type, volume in zip(self.cells.types, metadata.get("volumes", ()), strict=False):
+            if not np.isclose(cell_type.mesh.volume, volume, rtol=1e-6, atol=0.0):
                 raise CaseError(
-                    f'--restart: undeformed cells "{kind.name}" have {kind.mesh.volume / volume:.4g} times the '
-                    f"volume of those in the checkpoint; the shape or size in {self.setup.source} differs"
+                    f'--restart: undeformed cells "{cell_type.name}" have {cell_type.mesh.volume / volume:.4g} times '
+                    f"the volume of those in the checkpoint; the shape or size in {self.setup.source} differs"
                 )
-        settings = note.get("given", {}).get("cells", {})
+        settings = metadata.get("given", {}).get("cells", {})
         for table in self.setup.case.cells:
             model = settings.get(table.name, {}).get("model", table.model)
-            if model != table.model:  # control points are not vertices of the surface
+            if model != table.model:  # Loop shells store control points, flat shells surface vertices
                 raise CaseError(
                     f'--restart: cells "{table.name}" have model = "{model}" in the checkpoint but "{table.model}" '
-                    f"in {self.setup.source}; use the same model, since their state differs"
+                    f"in {self.setup.source}; use the same model: the states of the two models are not compatible"
                 )
-        self.changes = sorted(setting_differences(settings_of(self.setup), note.get("given", {})))
-        area_drift, volume_drift = note.get("drift", (0.0, 0.0))
-        entered, removed = dict(note["entered"]), dict(note["left"])
+        self.changes = sorted(setting_differences(settings_of(self.setup), metadata.get("given", {})))
+        area_drift, volume_drift = metadata.get("drift", (0.0, 0.0))
+        entered, removed = dict(metadata["entered"]), dict(metadata["left"])
         self.statistics = CellStatistics(
             area_drift=area_drift, volume_drift=volume_drift, entered=entered, removed=removed
         )
-        self.next_id, self.series = int(note["next_name"]), dict(note.get("series", {}))
+        self.next_id, self.series = int(metadata["next_name"]), dict(metadata.get("series", {}))
         populations, first = [], 0
-        rows_by_type = note.get("relaxed", [0] * len(note["cells"]))  # absent in older checkpoints
-        for count, vertices, memory_rows in zip(note["cells"], note["vertices"], rows_by_type, strict=True):
+        rows_by_type = metadata.get("relaxed", [0] * len(metadata["cells"]))  # absent in older checkpoints
+        for count, vertices, memory_rows in zip(metadata["cells"], metadata["vertices"], rows_by_type, strict=True):
             last = first + 2 * count * vertices * 3
             positions, velocities = stored[first:last].reshape(2, count, vertices, 3).copy()
             ids = stored[last : last + count].astype(np.int64)
@@ -262,8 +262,8 @@ class BloodRun:
         statistics, hematocrits = self.statistics, self.statistics.hematocrits
         return {
             "types": {
-                kind.name: {"cells": len(ids), "vertices": len(kind.mesh.vertices)}
-                for kind, ids in zip(self.cells.types, self.ids, strict=True)
+                cell_type.name: {"cells": len(ids), "vertices": len(cell_type.mesh.vertices)}
+                for cell_type, ids in zip(self.cells.types, self.ids, strict=True)
             },
             "hematocrit": hematocrits[-1] if hematocrits else None,
             "hematocrit_wanted": self.cells.hematocrit,
