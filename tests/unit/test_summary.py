@@ -158,7 +158,7 @@ def test_rows_add_up_to_the_run_and_name_the_rest() -> None:
 def test_table_prints_the_columns_of_the_issue() -> None:
     rows = stage_rows(STAGES, TIMES, steps=100, seconds=6.0, copy_bandwidth=20e9)
     lines = [line.split() for line in as_text(stage_table(rows, seconds=6.0)).splitlines() if line.strip()]
-    assert lines[0] == ["stage", "time", "(s)", "share", "GB/s", "of", "copy"]
+    assert lines[0] == ["stage", "time", "(s)", "share", "GB/s", "share", "of", "copy"]
     assert ["collide", "and", "stream", "4", "66.7%", "10.0", "50%"] in lines
     assert ["exchange", "halo", "1", "16.7%"] in lines
 
