@@ -53,7 +53,7 @@ OUTLET_AT = {"name": "outlet", "kind": "pressure", "pressure": "0 Pa"}
             "geometry.shape.kind",
             "tub",
             'geometry.shape.kind: "tub" is not known; expected "tube", "duct", "channel", '
-            '"box", "bifurcation"; did you mean "tube"?',
+            '"box", "bifurcation", "tree"; did you mean "tube"?',
         ),
         ("geometry.shape.kind", None, "geometry.shape: kind is missing; expected a table with the key kind"),
         (
