@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from .flow import ladd_velocity, nash_pressure, observe, stream_collide
@@ -47,7 +48,9 @@ def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
     members: Members = (("bricks", BRICKS), ("vertices", _VERTICES), *arrays, *factors)
     name = f"Interpolate<{delta.capitalize()},{CPP_TYPE[real]},Space::{space}>"
     blocks, registers = (2, 255) if real == "float64" else (3, 168)
-    return KernelSpec(name, "ibm/vertices.hpp", members, threads=128, blocks=blocks, max_registers=registers)
+    spills = delta == "peskin" and real == "float32"  # 8 bytes on sm_80
+    spec = KernelSpec(name, "ibm/vertices.hpp", members, threads=128, blocks=blocks, max_registers=registers)
+    return replace(spec, may_spill=spills)
 
 
 def interpolate_group(delta: Delta, real: Real, space: Space) -> KernelSpec:
