@@ -99,11 +99,17 @@ def slower(this: Seconds, other: Seconds) -> dict[str, float]:
     }
 
 
-def compare(this: Callable[[], Seconds], other: Callable[[], Seconds]) -> tuple[Seconds, Seconds, dict[str, float]]:
-    """Time two versions alternately; return the minima of both, and the stages that are slower in this one."""
+def compare(
+    this: Callable[[], Seconds], other: Callable[[], Seconds], prepare: Callable[[], None] = lambda: None
+) -> tuple[Seconds, Seconds, dict[str, float]]:
+    """Time two versions alternately; return the minima of both, and the stages that are slower in this one.
+
+    `prepare` is called before each repetition. It allocates the arrays again, since their addresses affect the speed.
+    """
     best: tuple[dict[str, float], dict[str, float]] = ({}, {})
     found: dict[str, float] = {}
     for _ in range(REPETITIONS):
+        prepare()
         for round_index in range(ROUNDS):
             order = (0, 1) if round_index % 2 else (1, 0)
             for index in order:
@@ -127,10 +133,13 @@ def main() -> int:
     here, there = (set(version.ask("cases")) for version in versions)  # type: ignore[call-overload]
     failures = []
     for case in sorted(name for name in here & there if fnmatch.fnmatch(name, options.cases)):
-        for version in versions:
-            version.ask(f"open {case}")
+
+        def prepare(case: str = case) -> None:
+            for version in versions:
+                version.ask(f"open {case}")
+
         timings = [lambda version=version: version.ask(f"time {STEPS}") for version in versions]
-        this, other, found = compare(*timings)  # type: ignore[arg-type]
+        this, other, found = compare(*timings, prepare)  # type: ignore[arg-type]
         new, old = sum(this.values()), sum(other.values())
         print(f"{case:<40} {new * 1e3:9.3f} ms a step, {new / old - 1:+7.1%}", flush=True)
         failures += [f"{case}: {name}: {ratio - 1:+.1%}" for name, ratio in found.items()]
