@@ -22,6 +22,7 @@ from seiche.case.ultrasound.estimates import ultrasound_estimates
 from seiche.cli import main
 from seiche.domain import bifurcation
 from seiche.domain.occupancy import SizedSites, occupancy
+from seiche.domain.tube_union import CenterlineTube
 from seiche.ultrasound.advice import memory
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -207,13 +208,13 @@ def test_the_check_of_an_example_is_short_work(path: Path) -> None:
 
 def test_the_surface_of_a_bifurcation_is_made_from_few_distances(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of the meshing grid far from the wall need one distance each, and the surface stays the same."""
-    places, distance = [0], bifurcation._Tube.distance
+    places, distance = [0], CenterlineTube.distance
 
     def counting(self: Any, at: Any) -> Any:
         places[0] += len(at)
         return distance(self, at)
 
-    monkeypatch.setattr(bifurcation._Tube, "distance", counting)
+    monkeypatch.setattr(CenterlineTube, "distance", counting)
     surface, _ = bifurcation.bifurcation_surface(resolution=3e-4)
     few = places[0]
     monkeypatch.setattr(bifurcation, "_BLOCK", 10_000)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from seiche.validate.check import Check, Setting
-from seiche.validate.flow import FAMILIES, equality, steady
+from seiche.validate.flow import FAMILIES, cylinder, equality, steady
 
-#: Those that start jobs or need a GPU have tests of their own.
-ALONE = (equality.ranks, equality.devices)
+#: Those that start jobs, need a GPU or have no quick form have tests of their own.
+ALONE = (equality.ranks, equality.devices, cylinder.shedding)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,12 @@ def test_measured_value_keeps_its_bound(device: str, family: Callable[[Setting],
     assert checks
     for check in checks:
         assert check.passed, f"{check.name}: {check.value:g}, bound {check.sense} {check.bound:g}"
+
+
+@pytest.mark.nightly
+def test_cylinder_at_re_100_sheds_vortices_as_the_benchmark_does(device: str):
+    checks = cylinder.shedding(Setting(device, threads=2))
+    assert len(checks) == 3 and all(check.passed for check in checks)
 
 
 @pytest.mark.gpu

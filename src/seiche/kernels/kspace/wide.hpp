@@ -122,7 +122,7 @@ struct WideLines {
         x[t] = in[i + t * (n / r)];
         if constexpr (d > 1 && t > 0) {
           const Complex<Real> root = roots[i % d * (t * turn)];
-          x[t] = turned_by(root.re, inverse ? -root.im : root.im, x[t]);
+          x[t] = times_root(root.re, inverse ? -root.im : root.im, x[t]);
         }
       });
       butterfly<r, inverse>(x);
