@@ -18,6 +18,8 @@ from seiche.native import levels
 from seiche.native.levels import LEVELS, cpu_field, levels_of
 from seiche.native.make_table import headers_hash
 
+#: Sources of the table, which an installation does not have.
+NATIVE = Path(__file__).parents[2] / "src" / "seiche" / "native"
 V3 = LEVELS["x86-64-v2"] | LEVELS["x86-64-v3"]
 
 
@@ -69,7 +71,7 @@ def build(folder: Path, level: str, kernels: list[str], digest: str | None = Non
     digest = digest or headers_hash(KERNELS, ["launch.hpp", "flow/iolet.hpp"])
     rows = ", ".join(f"SEICHE_ROW({kernel})" for kernel in kernels) or "Row{}"
     source = '#include "flow/iolet.hpp"\n' + TABLE.format(rows=rows, size=len(kernels), digest=digest)
-    command = [*find_compiler(), *flags_of(level), f"-I{KERNELS}", f"-I{KERNELS.parent / 'native'}", "-x", "c++", "-"]
+    command = [*find_compiler(), *flags_of(level), f"-I{KERNELS}", f"-I{NATIVE}", "-x", "c++", "-"]
     target = folder / "native" / f"seiche_{level}.so"
     subprocess.run([*command, "-o", str(target)], input=source, text=True, check=True)
 
