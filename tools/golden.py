@@ -385,6 +385,7 @@ def main() -> int:
     parser.add_argument("--mpiexec", default=os.environ.get("GOLDEN_MPIEXEC", "mpiexec -n"), help="before the number")
     parser.add_argument("--seiche", default=os.environ.get("GOLDEN_SEICHE", "seiche"), help="the program")
     options = parser.parse_args()
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     if options.action == "planned":
         print(json.dumps(plans(options.only, sorted(options.ranks))))
         return 0
