@@ -75,7 +75,7 @@ wheel: | $(BIN)/python
 	$(BIN)/python -m pip wheel . --no-deps --quiet --wheel-dir build/wheel \
 	    -C cmake.define.SEICHE_LEVELS=$(LEVELS) -C cmake.define.SEICHE_TABLE=defaults
 	PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python tools/portable_openmp.py build/wheel
-	PATH="$$PWD/$(BIN):$$PATH" LD_LIBRARY_PATH=build/wheel \
+	PATH="$$PWD/$(BIN):$$PATH" LD_LIBRARY_PATH="$$PWD/build/wheel" \
 	    $(BIN)/auditwheel repair --plat $(PLATFORM) --only-plat --wheel-dir dist build/wheel/*.whl
 
 install: $(VENV)/installed
