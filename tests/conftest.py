@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Adds this folder to the path, for its helper modules; defines the fixture `device`; runs tests on several ranks.
 
-A test marked `ranks(1, 2, 3)` runs once on each of these numbers of ranks. The ranks of a job under mpiexec each
+A test marked `ranks(1, 2, 3)` runs once on each of these numbers of ranks, and with `nodes=("1+1", "2+1")` also on
+imitated nodes with these numbers of ranks (`distributed/nodes.py`). The ranks of a job under mpiexec each
 execute its body (`World.from_mpi()` is then the job), and the test passes if it passes on all of them. Subsequent tests
 reuse the job (`distributed/jobs.py`).
 """
@@ -24,6 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import jobs
 import launch
+import nodes
 
 # A busy machine, or the first import of a module, slows down one example. Tests do not assert times.
 settings.register_profile("seiche", deadline=None)
@@ -51,8 +53,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("device", devices, indirect=True)
     marker = metafunc.definition.get_closest_marker("ranks")
     if marker is not None:
-        metafunc.fixturenames.append("ranks")
-        metafunc.parametrize("ranks", marker.args)
+        metafunc.fixturenames += ["ranks", "node_layout"]
+        on_nodes = [pytest.param(sum(nodes.sizes_of(item)), item, id=item) for item in marker.kwargs.get("nodes", ())]
+        everywhere = os.environ.get(nodes.NODES)
+        numbers = [number for number in marker.args if number > 1 or not everywhere]
+        places = [pytest.param(number, None, id=str(number)) for number in numbers] + ([] if everywhere else on_nodes)
+        metafunc.parametrize(("ranks", "node_layout"), places)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -77,9 +83,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     marker = pyfuncitem.get_closest_marker("ranks")
     if marker is None or os.environ.get(launch.IN_JOB):
         return None
-    ranks = pyfuncitem.callspec.params["ranks"]
+    ranks, layout = (pyfuncitem.callspec.params[name] for name in ("ranks", "node_layout"))
     words = pyfuncitem.nodeid, pyfuncitem.config.rootpath
-    launch.on_job(ranks, "node", *words, timeout=270.0)  # less than that of pytest
+    launch.on_job(ranks, "node", *words, timeout=270.0, layout=layout)  # less than that of pytest
     return True
 
 

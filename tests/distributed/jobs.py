@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs of ranks that stay for the tests to come: to start Python, MPI and Seiche takes longer than most tests do.
 
-There is one job for each number of ranks. A job in which something failed is ended, for its other ranks may wait for
-the one that did, and the next test gets a new one.
+There is one job for each number of ranks and their nodes. A job in which something failed is ended, for its other
+ranks may wait for the one that did, and the next test gets a new one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -55,9 +56,11 @@ class Job:
             )
             while len(self.lines) < ranks:
                 with contextlib.suppress(TimeoutError, EOFError):
-                    connection = Connection(server.accept()[0].detach())
-                    rank, process, written = connection.recv()
-                    self.lines[connection] = rank, process, Path(written)
+                    accepted = server.accept()[0]
+                    process = _peer_process(accepted)
+                    connection = Connection(accepted.detach())
+                    rank, own_number, written = connection.recv()
+                    self.lines[connection] = rank, process or own_number, Path(written)
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     message = self.output()
                     self.end()
@@ -126,8 +129,16 @@ class Job:
         return self._process.poll() is None and self.environment == environment and self.place == os.getcwd()
 
 
-#: The jobs that wait, by their number of ranks; the one that was used last is the last.
-_WAITING: dict[int, Job] = {}
+def _peer_process(line: socket.socket) -> int:
+    """Return the number that the process at the other end has here, which differs in another PID namespace; or 0."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return 0
+    process, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return int(process)
+
+
+#: The jobs that wait, by their command; the one that was used last is the last.
+_WAITING: dict[tuple[str, ...], Job] = {}
 
 
 def run(
@@ -144,7 +155,7 @@ def run(
     """
     deadline = time.monotonic() + timeout
     environment = {name: value for name, value in environment.items() if name != "PYTEST_CURRENT_TEST"}
-    job = _WAITING.pop(ranks, None)
+    job = _WAITING.pop(tuple(command), None)
     if job is not None and not job.serves(environment):
         job.end()
         job = None
@@ -157,7 +168,7 @@ def run(
     except BaseException:
         job.end()
         raise
-    _WAITING[ranks] = job
+    _WAITING[tuple(command)] = job
     return written
 
 

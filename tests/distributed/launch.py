@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jobs
+import nodes
 import pytest
 
 import seiche
@@ -33,6 +34,12 @@ def mpiexec() -> str:
     return result
 
 
+def launcher(ranks: int, layout: str | None = None) -> list[str]:
+    """Return the words that start `ranks` ranks, on imitated nodes (`nodes.py`) by `layout` or by the environment."""
+    layout = nodes.layout_of(ranks) if layout is None else layout
+    return [mpiexec(), *nodes.options(layout), "-n", str(ranks)]
+
+
 def environment() -> dict[str, str]:
     """Return the environment of a rank: the same package and modules of tests first, one thread each."""
     here = Path(__file__).parent
@@ -41,7 +48,12 @@ def environment() -> dict[str, str]:
 
 
 def rank_command(ranks: int, target: Path | Callable[..., object], *arguments: object) -> list[str]:
-    """Return the command that runs a script, or a module-level function with text arguments, on `ranks` ranks.
+    """Return the command that runs a script, or a module-level function with text arguments, on `ranks` ranks."""
+    return [*launcher(ranks), *process_command(target, *arguments)]
+
+
+def process_command(target: Path | Callable[..., object], *arguments: object) -> list[str]:
+    """Return the command of a process that runs a script, or a module-level function with text arguments.
 
     The module of a function is loaded under another name than `__main__`, so a test module may be its own script.
     """
@@ -50,15 +62,15 @@ def rank_command(ranks: int, target: Path | Callable[..., object], *arguments: o
         call = [str(target), *words]
     else:
         call = ["-c", _CALL, target.__code__.co_filename, target.__name__, *words]
-    return [mpiexec(), "-n", str(ranks), sys.executable, *call]
+    return [sys.executable, *call]
 
 
-def on_job(ranks: int, kind: str, *arguments: object, timeout: float) -> str:
-    """Have work of `rank_server.py` done by ranks that wait for it and return what they wrote.
+def on_job(ranks: int, kind: str, *arguments: object, timeout: float, layout: str | None = None) -> str:
+    """Have work of `rank_server.py` done by ranks that wait for it, on nodes by `layout`, and return what they wrote.
 
     Fails the test when a rank fails, or after `timeout` seconds.
     """
-    command = [mpiexec(), "-n", str(ranks), sys.executable, str(Path(__file__).with_name("rank_server.py"))]
+    command = [*launcher(ranks, layout), sys.executable, str(Path(__file__).with_name("rank_server.py"))]
     words = [str(argument) for argument in arguments]
     try:
         return jobs.run(command, ranks, environment() | {IN_JOB: str(ranks)}, kind, words, timeout)
@@ -72,16 +84,17 @@ def run_ranks(
     *arguments: object,
     timeout: float = 60.0,
     expect: int | None = 0,
+    layout: str | None = None,
 ) -> str:
-    """Run `target` on `ranks` ranks and return standard output and error together.
+    """Run `target` on `ranks` ranks, on nodes by `layout`, and return standard output and error together.
 
     `expect` is the exit status that the job must have, None: any but 0. Fails the test on another, or after `timeout`
     seconds. A function that must succeed runs on ranks that stay for the tests to come.
     """
     if expect == 0 and not isinstance(target, Path):
         words = (target.__code__.co_filename, target.__name__, *arguments)
-        return on_job(ranks, "function", *words, timeout=timeout)
-    command = rank_command(ranks, target, *arguments)
+        return on_job(ranks, "function", *words, timeout=timeout, layout=layout)
+    command = [*launcher(ranks, layout), *process_command(target, *arguments)]
     try:
         done = subprocess.run(
             command,

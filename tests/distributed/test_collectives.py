@@ -86,7 +86,7 @@ def exchange_and_compare(
                     assert result.tolist() == (np.concatenate(expected) + turn).tolist()
 
 
-@pytest.mark.ranks(1, 2, 3, 4)
+@pytest.mark.ranks(1, 2, 3, 4, nodes=("2+2", "1+1+1"))
 def test_every_strategy_delivers_the_same(ranks: int) -> None:
     world = World.from_mpi()
     attach = can_attach(world)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launch import environment, mpiexec
+from launch import environment, launcher
 
 import life_cases as runs
 import seiche
@@ -36,12 +36,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def started(case: Path, kind: str, out: Path, ranks: int) -> tuple[subprocess.Popen[bytes], int]:
     """Return a run that has locked its folder, and the process that did; it continues if there is a checkpoint."""
-    launcher = [mpiexec(), "-n", str(ranks)] if ranks > 1 else []
+    prefix = launcher(ranks) if ranks > 1 else []
     words = ["run", str(case), "--output", str(out), "--set", *runs.changes_of(kind)]
     checkpoint, lock = out / "checkpoint.seiche", out / ".seiche-run.lock"
     words += ["--restart", str(checkpoint)] if checkpoint.exists() else ["--replace"]
     before = lock.read_bytes() if lock.exists() else b""
-    command = [*launcher, sys.executable, "-m", "seiche", *words]
+    command = [*prefix, sys.executable, "-m", "seiche", *words]
     with out.with_suffix(".txt").open("wb") as output:
         run = subprocess.Popen(command, env=environment(), start_new_session=True, stdout=output, stderr=output)
     deadline = time.monotonic() + 120

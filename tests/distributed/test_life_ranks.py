@@ -101,7 +101,7 @@ def assert_same_files(found: Path, expected: Path) -> None:
         runs.assert_same_arrays(own[name], others[name], name)
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, nodes=("1+1",))
 @pytest.mark.parametrize("kind", runs.LIVES)
 def test_a_run_stopped_on_two_ranks_continues_on_two_and_on_one(kind: str) -> None:
     """A signal to one rank stops all of them after the same step."""

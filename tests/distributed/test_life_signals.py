@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launch import environment, mpiexec
+from launch import environment, launcher
 
 import life_cases as runs
 import seiche
@@ -150,10 +150,10 @@ def test_processes_that_a_signal_reaches_before_the_first_step_all_end(
     ranks: int, moment: str, name: str, tmp_path: Path
 ) -> None:
     """On two ranks the signal reaches the second one only during the set-up, and both during imports."""
-    launcher = [mpiexec(), "-n", str(ranks)] if ranks > 1 else []
+    prefix = launcher(ranks) if ranks > 1 else []
     target = "1" if (ranks, moment) == (2, "set-up") else "all"
     words = [name, target, moment, "run", str(runs.life_file(tmp_path, "waves"))]
-    command = [*launcher, sys.executable, "-c", SENDER, *words]
+    command = [*prefix, sys.executable, "-c", SENDER, *words]
     ended = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
     when = "during start-up" if moment == "import" else "before the first step"
     line = f"seiche: stopped by signal {name} {when}; nothing was written"

@@ -35,7 +35,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seiche.case.simulation.copy_bandwidth", lambda *_: 1e10)
 
 
-@pytest.mark.ranks(2, 3)
+@pytest.mark.ranks(2, 3, nodes=("2+1",))
 @pytest.mark.parametrize(("kind", "grid"), [*((kind, False) for kind in KINDS), ("waves", True)])
 def test_every_rank_has_the_result_of_one_rank(kind: str, grid: bool) -> None:
     world = World.from_mpi()

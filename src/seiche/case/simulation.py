@@ -30,13 +30,13 @@ from seiche.case.schedule import Schedule, interval_of
 from seiche.case.steering import Steering
 from seiche.case.stop_signals import StopRequest, defer_signals, end_deferral, stop_signals
 from seiche.case.summary import summary_of
+from seiche.domain.clocks import common_instant
 from seiche.domain.sharing import fail_together, on_root
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
 from seiche.io.files import Closing, publishing, real_path
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
-from seiche.observe.trace import common_epoch
 from seiche.report.summary import content_of, read_summary, write_summary
 from seiche.set_up import SetUpTimes
 from seiche.solver import Estimate, SolverBase
@@ -171,7 +171,7 @@ class Simulation(Closing):
     def _run(self, target: int, serve: int | None, visible: bool) -> Outcome:
         solver, last = self.solver, self.setup.steps
         solver.backend.synchronize()
-        solver.timers.align(common_epoch(self.world))
+        solver.timers.align(common_instant(self.world, time.perf_counter_ns)[0])
         begin, visible = time.monotonic(), visible and self.world.rank == 0
         bar = Progress(target, solver.total_items, item=solver.item, first=solver.step, visible=visible)
         self.case_run.stop_reason, limit = None, self.setup.case.run.wall_clock

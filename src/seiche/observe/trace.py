@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from seiche.domain.rank_locations import host_identity
 from seiche.domain.world import World
 from seiche.io import files
 from seiche.observe.sample import Replayed, Sample
@@ -59,17 +58,6 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     """
     message = f"output.trace: {path} exists and is not a trace; choose another name"
     files.check_replaceable(path, _FIRST_CHARACTERS, f"output.trace: cannot write {path}", message)
-
-
-def common_epoch(world: World) -> int:
-    """Return the common zero of the time line, in nanoseconds of the clock of this host (collective).
-
-    Clocks of different hosts are aligned at the end of a barrier.
-    """
-    world.barrier()
-    this_host = host_identity(platform.node())
-    clocks: list[tuple[str, int]] = world.allgather((this_host, time.perf_counter_ns()))
-    return next(clock for host, clock in clocks if host == this_host)
 
 
 def gather_trace(timers: StageTimers, world: World, elapsed: float) -> list[RankTrace] | None:
