@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.page.stored import Result
-
 from seiche.bench import blood_ranks as bench_blood_ranks
 from seiche.bench.blood import CELL_STAGES, CONTACT, FEM, INTERPOLATE, SPREAD, BloodRow, draw
 from seiche.report.table import markdown

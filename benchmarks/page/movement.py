@@ -9,7 +9,6 @@ from statistics import median
 from typing import Any
 
 from benchmarks.page.stored import origin_of, read_documents, unfit
-
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.report.table import markdown
 

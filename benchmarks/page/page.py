@@ -17,12 +17,13 @@ from pathlib import Path
 
 from benchmarks.page.blood import blood_part, draw_compared, ranks_part
 from benchmarks.page.movement import movement_page
+from benchmarks.page.peers import peers_part
 from benchmarks.page.plots import plots
 from benchmarks.page.stored import Result, case_label, read_results
 from benchmarks.page.ultrasound import ultrasound_part
 from benchmarks.page.waves import waves_part
 from benchmarks.page.waves_gradient import gradient_part
-
+from benchmarks.peers.row import PeerRow
 from seiche.bench import blood as bench_blood
 from seiche.bench import blood_ranks as bench_blood_ranks
 from seiche.bench import ultrasound as bench_ultrasound
@@ -65,11 +66,13 @@ def page(
     ultrasound_ranks: Sequence[Result[UltrasoundRanksRow]] = (),
     blood_ranks: Sequence[Result[bench_blood_ranks.BloodRanksRow]] = (),
     gradients: Sequence[Result[GradientRow]] = (),
+    peers: Sequence[Result[PeerRow]] = (),
 ) -> str:
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
     cells = (blood_part(blood), ranks_part(blood_ranks))
-    other_parts = (*cells, ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves), gradient_part(gradients))
+    sound = (ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves), gradient_part(gradients))
+    other_parts = (*cells, *sound, peers_part(peers))
     return "\n".join([_INTRODUCTION, *sections, *filter(None, other_parts)])
 
 
@@ -165,8 +168,9 @@ def pages(root: Path) -> dict[Path, str]:
     ultrasound_ranks = read_results(folder, "ultrasound-ranks", UltrasoundRanksRow)
     blood_ranks = read_results(folder, "blood-ranks", bench_blood_ranks.BloodRanksRow)
     gradients = read_results(folder, "waves-gradient", GradientRow)
+    peers = read_results(folder, "peers", PeerRow)
     return {
-        target / "index.md": page(results, blood, ultrasound, waves, ultrasound_ranks, blood_ranks, gradients),
+        target / "index.md": page(results, blood, ultrasound, waves, ultrasound_ranks, blood_ranks, gradients, peers),
         target / "movement.md": movement_page(root / "benchmarks" / "machines", folder),
         readme: with_table(readme.read_text(), readme_table(results)),
         **plots(root),

@@ -10,7 +10,6 @@ from typing import Any
 
 from benchmarks.page.headlines import SERIES, History, Point, Series, current_history, history_text
 from benchmarks.page.svg import Bar, Line, bars, curves, number
-
 from seiche.report.table import markdown
 
 _SOLVERS = ("flow", "blood", "ultrasound", "waves")

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from benchmarks.page.stored import Result
 
+from benchmarks.page.stored import Result
 from seiche.bench.waves import WavesRow
 from seiche.report.table import markdown
 

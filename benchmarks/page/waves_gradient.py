@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.page.stored import Result
-
 from seiche.bench.waves_gradient import GradientRow
 from seiche.report.table import markdown
 

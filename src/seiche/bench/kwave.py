@@ -7,7 +7,8 @@ import importlib.util
 import time
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Literal
 from unittest import mock
 
 import numpy as np
@@ -49,29 +50,33 @@ def measure(problem: Problem, precision: str, device: str) -> PeerTimes:
 
     The difference between two run lengths excludes the set-up.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        # The package downloads executables when it is imported, which are not needed here.
-        with mock.patch("urllib.request.urlretrieve", side_effect=TimeoutError):
-            import kwave
-
-        on_gpu = parse_device(device).is_gpu
-        times = []
-        for _ in range(_REPETITIONS):
-            short, long = (_seconds(problem, steps, precision, on_gpu) for steps in (_SHORT_RUN, _LONG_RUN))
-            times.append(1e3 * (long - short) / (_LONG_RUN - _SHORT_RUN))
-    name = f"k-wave-python {getattr(kwave, '__version__', '')}".strip()
-    library = "CuPy" if on_gpu else "NumPy"
+    times = [milliseconds(problem, precision, device) for _ in range(_REPETITIONS)]
+    name = f"k-wave-python {version('k-wave-python')}"
+    library = "CuPy" if parse_device(device).is_gpu else "NumPy"
     return PeerTimes(name, library, _LONG_RUN, float(np.median(times)), min(times))
 
 
-def _seconds(problem: Problem, steps: int, precision: str, on_gpu: bool) -> float:
-    from kwave.kspaceFirstOrder import kspaceFirstOrder
+def milliseconds(problem: Problem, precision: str, device: str, engine: Literal["python", "cpp"] = "python") -> float:
+    """Return the milliseconds of a step from the difference between two run lengths.
+
+    `engine` is the solver in Python, or the compiled program that the package starts.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        short, long = (_seconds(problem, steps, precision, device, engine) for steps in (_SHORT_RUN, _LONG_RUN))
+    return 1e3 * (long - short) / (_LONG_RUN - _SHORT_RUN)
+
+
+def _seconds(problem: Problem, steps: int, precision: str, device: str, engine: str) -> float:
+    # The package downloads executables when it is imported, which are not needed here.
+    with mock.patch("urllib.request.urlretrieve", side_effect=TimeoutError):
+        from kwave.kspaceFirstOrder import kspaceFirstOrder
 
     objects = _objects(problem, steps)
     options: dict[str, Any] = {"pml_size": problem.pml[0].size, "pml_inside": True, "quiet": True, "dtype": precision}
+    name = "gpu" if parse_device(device).is_gpu else "cpu"
     begin = time.perf_counter()
-    kspaceFirstOrder(*objects, backend="python", device="gpu" if on_gpu else "cpu", **options)
+    kspaceFirstOrder(*objects, backend=engine, device=name, **options)
     return time.perf_counter() - begin
 
 
