@@ -63,8 +63,9 @@ def error_message_of(**change: Any) -> str:
             "alpha_power: 1.5 with Stokes absorption; its exponent must be 2",
         ),
         (
-            {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=np.ones(SHAPE))},
-            'medium.alpha_power: an array requires alpha_mode = "relaxation"; otherwise use one number',
+            {"medium": Medium(1500.0, alpha_coeff=0.5, alpha_power=1.2 + 0.3 * MASK)},
+            'medium.alpha_power: an array of several exponents requires alpha_mode = "relaxation"; otherwise use one'
+            " number",
         ),
         (
             {"medium": Medium(1500.0, alpha_mode="relaxation")},
@@ -154,7 +155,11 @@ def error_message_of(**change: Any) -> str:
             "source.ux: its weights have shape (1,), not (3,)",
         ),
         ({"source": Source(p_mask=MASK, p=WAVE * np.nan)}, "source p: not every sample is a finite number"),
-        ({"sensor": Sensor()}, "sensor.mask: is missing; records at points require a mask, corners or positions"),
+        (
+            {"sensor": Sensor()},
+            "sensor.mask: is missing; records at points require a mask, corners, positions or elements",
+        ),
+        ({"sensor": Sensor(elements=[])}, "sensor.elements: has no shapes"),
         ({"sensor": Sensor(MASK, positions=[[0, 0]])}, "sensor: has mask and positions; use only one of them"),
         ({"sensor": Sensor(MASK & False)}, "sensor.mask: has no points"),
         ({"sensor": Sensor(MASK, first=10)}, "sensor.first: 10 is not one of the 10 steps"),
@@ -207,6 +212,19 @@ def error_message_of(**change: Any) -> str:
 )
 def test_impossible_request_is_named(change, words):
     assert error_message_of(**change) == words
+
+
+def test_element_outside_the_grid_is_named():
+    text = error_message_of(sensor=Sensor(elements=[Line((0.0, 0.0), (1e-4, 0.0)), Line((0.0, 0.0), (1.0, 0.0))]))
+    assert text.startswith("sensor.elements[1]: a Line of 1 m does not lie inside the grid, whose diagonal is ")
+
+
+@pytest.mark.parametrize("response", [(1e6,), (1e6, 0.0), (-1e6, 0.5), (np.inf, 0.5)])
+def test_response_that_is_no_center_and_width_is_named(response):
+    with pytest.raises(CaseError) as caught:
+        Sensor(MASK, frequency_response=response)
+    words = f"sensor.frequency_response: {response!r} is not a centre (Hz) and a relative width, both > 0"
+    assert str(caught.value) == words
 
 
 def test_unknown_record_is_named_with_the_known_ones():

@@ -83,11 +83,50 @@ def test_velocity_is_that_at_the_grid_points_and_aggregates_are_of_its_series():
     np.testing.assert_array_equal(result["Iy_avg"], expected["Iy_avg"])
 
 
-def test_no_sensor_records_the_whole_grid():
+@pytest.mark.parametrize("inside", [False, True])
+def test_no_sensor_records_every_point_with_the_layers_as_k_wave_python_does(inside):
     inputs = objects()
-    result = kspaceFirstOrder(inputs["kgrid"], inputs["medium"], inputs["source"], pml_size=4)
-    assert result["p"].shape == (SHAPE[0] * SHAPE[1], STEPS)
-    np.testing.assert_array_equal(result["p"][:, -1].reshape(SHAPE), result["p_final"])
+    result = kspaceFirstOrder(inputs["kgrid"], inputs["medium"], inputs["source"], pml_size=4, pml_inside=inside)
+    whole = SHAPE if inside else (SHAPE[0] + 8, SHAPE[1] + 8)
+    assert result["p"].shape == (whole[0] * whole[1], STEPS)
+    np.testing.assert_array_equal(result["p"][:, -1].reshape(whole)[4:-4, 4:-4], result["p_final"])
+
+
+def test_a_uniform_array_of_exponents_counts_as_a_number():
+    lossy = {"medium__alpha_coeff": 0.7, "medium__alpha_power": np.full(SHAPE, 1.5)}
+    np.testing.assert_array_equal(run(**lossy)["p"], run(medium__alpha_coeff=0.7, medium__alpha_power=1.5)["p"])
+
+
+def test_frequency_response_is_a_gaussian_filter_of_the_series():
+    """The filter of k-Wave: its width is in per cent."""
+    full = run(sensor__record=["p", "p_max"])
+    result = run(sensor__record=["p", "p_max"], sensor__frequency_response=[3e6, 60.0])
+    frequencies = np.fft.fftfreq(STEPS, DT)
+    variance = (0.6 * 3e6 / (2 * np.sqrt(2 * np.log(2)))) ** 2
+    response = np.exp(-((np.abs(frequencies) - 3e6) ** 2) / (2 * variance))
+    expected = np.fft.ifft(np.fft.fft(full["p"], axis=1) * response, axis=1).real
+    np.testing.assert_allclose(result["p"], expected, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_array_equal(result["p_max"], full["p_max"])
+
+
+def test_directional_sensors_are_filtered_along_their_faces():
+    """k-Wave multiplies the spectrum of the pressure by sin(x)/x, x = half the size times k along the face."""
+    angle, size = 0.6, 3e-4
+    mask = np.zeros(SHAPE)
+    mask[10:14:2, 11] = 1
+    directivity = SimpleNamespace(angle=np.full(SHAPE, angle), size=size, pattern="pressure")
+    x, y = (np.arange(n) - n // 2 for n in SHAPE)
+    smooth = 1e6 * np.exp(-(x[:, None] ** 2 + y**2) / 18.0)  # no waves of fewer than four points
+    options: dict[str, Any] = {"source__p0": smooth, "sensor__mask": mask, "sensor__record": ["p"]}
+    result = run(**options, sensor__directivity=directivity)["p"]
+    everywhere = run(source__p0=smooth, sensor__mask=np.ones(SHAPE), sensor__record=["p"])["p"]
+    fields = everywhere.T.reshape(STEPS, *SHAPE)
+    kx, ky = (2 * np.pi * np.fft.fftfreq(n, 1e-4) for n in SHAPE)
+    along = np.cos(angle) * ky - np.sin(angle) * kx[:, None]
+    expected = np.fft.ifft2(np.fft.fft2(fields) * np.sinc(along * size / 2 / np.pi)).real[:, mask == 1].T
+    assert np.abs(result - expected).max() < 1e-3 * np.abs(expected).max()
+    plain = run(**options)["p"]
+    assert np.abs(plain - expected).max() > 0.01 * np.abs(expected).max()
 
 
 def test_cartesian_mask_is_interpolated_between_points():
@@ -161,6 +200,10 @@ def test_objects_are_not_changed():
         ({"source__p": np.ones(4)}, "source.p_mask: is missing; required for source.p"),
         ({"sensor__mask": np.ones(9)}, "sensor.mask: has 9 values, but the grid has 24x21 points"),
         ({"sensor__record": ["p", "q"]}, "sensor.record: 'q' is not one of "),
+        (
+            {"sensor__directivity": SimpleNamespace(angle=np.zeros(SHAPE), pattern="gradient")},
+            "sensor.directivity.pattern: 'gradient' is not 'pressure'; other patterns are not available",
+        ),
     ],
 )
 def test_what_does_not_fit_gives_a_one_line_error(change, words):
@@ -191,5 +234,5 @@ def test_arguments_that_are_not_offered_give_one_line_errors(arguments, words):
 
 
 def test_what_the_package_ignores_is_reported():
-    with pytest.warns(UserWarning, match="sensor.directivity is ignored"):
-        run(sensor__directivity=1.0)
+    with pytest.warns(UserWarning, match="medium.alpha_filter is ignored"):
+        run(medium__alpha_filter=1.0)

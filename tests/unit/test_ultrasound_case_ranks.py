@@ -108,11 +108,10 @@ ONE_RANK = [
         ["record.points=[]", "run.scheme=separable", "run.basis=local"],
         'basis: the separable scheme has no local basis; use "global"',
     ),
-    (["run.scheme=exact"], "sensor.positions: sensors between grid points require a single rank; use a mask"),
 ]
 
 
-@pytest.mark.parametrize(("changes", "words"), ONE_RANK, ids=["local4", "separable", "points"])
+@pytest.mark.parametrize(("changes", "words"), ONE_RANK, ids=["local4", "separable"])
 def test_check_rejects_for_several_ranks_what_a_run_on_them_rejects(changes, words, tmp_path, capsys):
     path = case(tmp_path)
     arguments = [word for one in changes for word in ("--set", one)]

@@ -89,8 +89,6 @@ class RunSegment:
             first=options.first,
             sink=self._write_rows,
         )
-        if world.size > 1 and "u_non_staggered" in options.quantities:
-            raise CaseError("--u_non_staggered_raw: requires a single GPU")
         basis = None if world.size == 1 else "local" if options.overlap else "global"
         try:
             return UltrasoundSolver(

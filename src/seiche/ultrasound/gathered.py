@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
-from seiche.errors import CaseError
 from seiche.solver.state import RowSet
 from seiche.ultrasound.local_basis import points_in
 from seiche.ultrasound.partition import Partition
-from seiche.ultrasound.records import Recorder, Request, Sink, finished
+from seiche.ultrasound.records import Recorder, Request, Sink, aggregate_of, finished, series_of
 from seiche.ultrasound.state import DeviceState
+from seiche.ultrasound.weighted_sensors import WeightedSensors
 
 
 class GatheredRows:
@@ -60,20 +60,30 @@ class GatheredRows:
 class Records:
     """Records of all ranks; arrays are the same on every rank, and methods that return them are collective.
 
+    On several ranks, weighted sums of values at several points are formed from the series of these points.
+
     Attributes:
         sensors: number of sensors of all ranks.
+        stored_sensors: number of sensors and of points of weighted sums whose records are stored.
         local: records of this rank.
-        keys: indices of the sensors that this rank records, (n,).
+        keys: indices of the stored sensors that this rank records, (n,).
     """
 
     def __init__(self, partition: Partition, state: DeviceState, request: Request) -> None:
         """Bind the records of this rank (collective); raise CaseError for an invalid request."""
         self._partition, self._request, self.sensors = partition, request, request.sensors
         self._rows: GatheredRows | None = None
-        self.keys = np.arange(self.sensors)
-        if partition.basis is not None:
-            request = self._local_request(request)
-        self.local = Recorder(state, request)
+        self._sums: WeightedSensors | None = None
+        self._stored = request
+        if partition.basis is not None and request.nodes is not None and request.weights is not None:
+            self._sums = WeightedSensors.of(request.nodes, request.weights)
+            names = [name if name.endswith("_all") else series_of(name) for name in request.quantities]
+            self._stored = replace(
+                request, points=self._sums.points, nodes=None, weights=None, quantities=tuple(dict.fromkeys(names))
+            )
+        self.stored_sensors = self._stored.sensors
+        self.keys = np.arange(self.stored_sensors)
+        self.local = Recorder(state, request if partition.basis is None else self._local_request(self._stored))
 
     def _local_request(self, request: Request) -> Request:
         """Return this rank's part of a request."""
@@ -81,9 +91,11 @@ class Records:
         local: npt.NDArray[np.int64] | None = None
         if request.points is not None:
             self.keys, local = points_in(request.points, partition.shape, partition.part, core=True)
-        quantities = tuple(name for name in request.quantities if name.endswith("_all") or len(self.keys))
+        quantities = tuple(
+            name for name in request.quantities if name.endswith("_all") or name == "u_non_staggered" or len(self.keys)
+        )
         if request.sink is not None:
-            self._rows = GatheredRows(world, self.keys, self.sensors, request.sink)
+            self._rows = GatheredRows(world, self.keys, self.stored_sensors, request.sink)
         return replace(request, points=local, quantities=quantities, sink=self._rows)
 
     def flush(self) -> None:
@@ -103,9 +115,10 @@ class Records:
 
     def series(self, name: str) -> npt.NDArray[Any]:
         """Return a series from memory: (steps recorded, sensors)."""
-        if self._partition.world.size == 1:
+        if self._partition.world.size == 1 and self._sums is None:
             return self.local.series(name)
-        return self._all_sensors(self._local_values(f"{name}_series")).T
+        values = self._all_sensors(self._local_values(f"{name}_series")).T
+        return values if self._sums is None else self._sums.sums(values)
 
     def traces(self, name: str, sensors: npt.NDArray[np.int64], rows: int) -> tuple[npt.NDArray[Any], int]:
         """Return at most `rows` evenly chosen rows of a series at some sensors, (rows, sensors), and their step.
@@ -113,6 +126,14 @@ class Records:
         Only these values are sent; rows that are already in a sink are not available, and the result is empty
         (collective).
         """
+        if self._sums is None:
+            return self._stored_traces(name, sensors, rows)
+        points = np.unique(self._sums.columns[sensors])
+        values, step = self._stored_traces(name, points, rows)
+        return self._sums.sums(values, sensors, points), step
+
+    def _stored_traces(self, name: str, sensors: npt.NDArray[np.int64], rows: int) -> tuple[npt.NDArray[Any], int]:
+        """Return the same for stored sensors."""
         keys = np.flatnonzero(np.isin(self.keys, sensors))
         stored = self.local.stored_rows(name) if len(self.keys) else 0
         step = max(1, -(-self._partition.world.allreduce_max(np.array([stored]))[0] // rows))
@@ -134,7 +155,7 @@ class Records:
 
     def _all_sensors(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the values at all sensors, (sensors, ...)."""
-        all_values = np.zeros((self.sensors, *values.shape[1:]), values.dtype)
+        all_values = np.zeros((self.stored_sensors, *values.shape[1:]), values.dtype)
         for keys, rows in self._partition.world.allgather((self.keys, values)):
             all_values[keys] = rows
         return all_values
@@ -147,6 +168,8 @@ class Records:
 
     def aggregate(self, name: str) -> npt.NDArray[Any]:
         """Return an aggregate: (sensors,), or the grid's shape for "_all"; root mean squares of the steps so far."""
+        if self._sums is not None and not name.endswith("_all"):
+            return aggregate_of(name, self.series(series_of(name)))
         return finished(name, self.raw_aggregate(name), self.local.recorded, self._partition.shape)
 
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -158,17 +181,12 @@ class Records:
 
     def rows(self) -> RowSet | None:
         """Return the records of this rank's sensors as rows of a state; None without sensors (not collective)."""
-        if not self.sensors:
+        if not self.stored_sensors:
             return None
-        names = [name for name in self.aggregates if not name.endswith("_all")]
-        if self._request.sink is None:
-            names += [f"{name}_series" for name in self.series_names()]
-        return RowSet(self.keys, self.sensors, {name: np.ascontiguousarray(self._local_values(name)) for name in names})
-
-
-def check_rank_support(request: Request) -> None:
-    """Raise CaseError for sensors between points, or velocities at the grid's points: these need a single rank."""
-    if request.nodes is not None:
-        raise CaseError("sensor.positions: sensors between grid points require a single rank; use a mask")
-    if any(name == "u_non_staggered" for name in request.quantities):
-        raise CaseError("record: velocities at grid points and intensities require a single rank")
+        axes, stored = self._partition.problem.axes, self._stored
+        names = [name for name in stored.names(axes, series=False) if not name.endswith("_all")]
+        if stored.sink is None:
+            names += [f"{name}_series" for name in stored.names(axes, series=True)]
+        return RowSet(
+            self.keys, self.stored_sensors, {name: np.ascontiguousarray(self._local_values(name)) for name in names}
+        )

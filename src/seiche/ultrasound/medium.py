@@ -31,7 +31,8 @@ class Medium:
         alpha_coeff, alpha_power: absorption alpha_coeff f^alpha_power in dB/(MHz^y cm).
         alpha_mode: "no_absorption" or "no_dispersion" omits one of the two terms. "stokes" has the exponent 2 without
             transforms. "relaxation" fits relaxation processes, without transforms, for exponents up to 2 that may vary
-            in space. The sound speed is then that at the geometric mean of the band.
+            in space; in other modes they must be uniform. The sound speed is then that at the geometric mean of the
+            band.
         sound_speed_ref: c_ref of the k-space correction; the largest sound speed by default.
         staggered_density: density at points half a spacing further along each axis, for the momentum equation; means of
             neighbours by default.
@@ -68,9 +69,12 @@ class Medium:
         power = 2.0 if stokes and self.alpha_power is None else self.alpha_power
         if power is None:
             raise CaseError("medium.alpha_power: is missing; alpha_coeff is set")
-        if np.ndim(power):
-            raise CaseError('medium.alpha_power: an array requires alpha_mode = "relaxation"; otherwise use one number')
-        exponent = float(real_numbers("medium.alpha_power", power))
+        exponent = on_grid("medium.alpha_power", power, shape)
+        if not isinstance(exponent, float):
+            raise CaseError(
+                'medium.alpha_power: an array of several exponents requires alpha_mode = "relaxation"; otherwise use'
+                " one number"
+            )
         coefficient = on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
         if exponent == 2.0 and self.alpha_mode == "no_absorption":
             return None  # the exponent 2 has no dispersion, so both terms are absent

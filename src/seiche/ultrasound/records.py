@@ -16,9 +16,11 @@ import numpy.typing as npt
 from seiche.backend import Array
 from seiche.errors import CaseError
 from seiche.kernels.registry import kspace as registry
+from seiche.observe.stage import Stage
 from seiche.solver.state import RowSet, check_row_shapes
 from seiche.ultrasound import operators
-from seiche.ultrasound.state import ActionSequence, Bound, DeviceState
+from seiche.ultrasound.harmonics import factors_of, separation
+from seiche.ultrasound.state import ActionSequence, Bound, DeviceState, stages
 
 #: Bytes of the ring of one series.
 _RING_BYTES = 8 << 20
@@ -134,7 +136,13 @@ class Recorder:
         for indices in (request.points, request.nodes):
             if indices is not None and indices.size and (indices.min() < 0 or indices.max() >= points):
                 raise CaseError(f"sensor: a point lies outside the grid of {points} points")
-        if not self.sensors and any(not name.endswith("_all") for name in request.quantities):
+        shifted_for_others = self._state.local is not None  # all ranks take part in the transforms
+        needs_sensors = [
+            name
+            for name in request.quantities
+            if not name.endswith("_all") and not (shifted_for_others and name == "u_non_staggered")
+        ]
+        if not self.sensors and needs_sensors:
             raise CaseError("sensor: has no points")
         if request.quantities and not 0 <= request.first < self._state.problem.steps:
             steps = self._state.problem.steps
@@ -149,6 +157,7 @@ class Recorder:
             nyquist_frequency = 0.5 / self._state.problem.dt
             if harmonic.frequency > nyquist_frequency:
                 raise CaseError(f"record: {name} exceed the Nyquist frequency, {nyquist_frequency:g} Hz")
+            self._separation(harmonic)
 
     def _sensor_members(self, *, padded: bool) -> tuple[registry.SensorKind, dict[str, Any]]:
         """Return kind and members of the sensors, for arrays (points,) or for padded rows."""
@@ -171,6 +180,9 @@ class Recorder:
     def _add(self, name: str, quantity: str, array: Array) -> None:
         if _rule(quantity) in _RULES:
             self._add_aggregate(name, quantity, array)
+            return
+        if not self.sensors:
+            self._work += self._shift(name[1])
             return
         ring_rows = max(1, min(_RING_BYTES // (self.sensors * self._state.real.itemsize), self._remaining_rows()))
         ring = self._state.backend.zeros((ring_rows, self.sensors), self._state.real)
@@ -209,22 +221,19 @@ class Recorder:
         source = state.u[component : component + 1]
         grid_axis = 3 - state.problem.dimensions + component
         continued = state.continued(source, spectrum, state.parity_of(axis))
-        forward = state.transforms.forward(None if continued else source.reshape(1, *state.extents), spectrum)
+        forward = [state.transforms.forward(None, spectrum)] if continued else state.forward(source, spectrum, 1)
         return [
             *continued,
-            forward,
+            *forward,
             state.bind_spectral(registry.spectral_shift(grid_axis, state.precision), spectrum=spectrum, shift=shift),
             state.transforms.inverse(spectrum),
         ]
 
     def _add_harmonics(self, harmonic: Harmonics) -> None:
         state = self._state
-        time = np.arange(state.problem.steps) * state.problem.dt
-        active = (np.arange(len(time)) >= harmonic.first) & (np.arange(len(time)) < harmonic.last)
-        phase = 2 * np.pi * harmonic.frequency * time
-        factors = (
-            np.stack([np.cos(phase), np.sin(phase)], axis=1) * active[:, None] * 2 / (harmonic.last - harmonic.first)
-        )
+        factors = np.zeros((state.problem.steps, 2))
+        window = np.arange(harmonic.first, harmonic.last)
+        factors[window] = factors_of(harmonic.frequency, window, state.problem.dt)
         cosine, sine = (state.backend.zeros(state.problem.points, state.real) for _ in range(2))
         self._harmonics.append((cosine, sine))
         spec = registry.harmonic("everywhere", state.precision)
@@ -237,9 +246,12 @@ class Recorder:
         sensors = bool(self._work) and self.request.first <= t < self._state.problem.steps
         return sensors, any(harmonic.first <= t < harmonic.last for harmonic in self.request.harmonics)
 
-    def work(self, sensors: bool, harmonics: bool) -> Bound:
-        """Return the work that records the present fields for sensors and for harmonics."""
-        return ActionSequence([*(self._work if sensors else ()), *(self._harmonic_work if harmonics else ())])
+    def stages(self, sensors: bool, harmonics: bool) -> list[Stage]:
+        """Return the stages that record the present fields for sensors and for harmonics; some may be messages."""
+        work = [*(self._work if sensors else ()), *(self._harmonic_work if harmonics else ())]
+        if self._state.local is None:
+            return [Stage("record", ActionSequence(work))]
+        return stages("record", *work)
 
     def recorded_of(self, steps: int) -> int:
         """Return how many of the first `steps` steps are recorded at the sensors."""
@@ -318,8 +330,36 @@ class Recorder:
 
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase), by index in `request.harmonics`."""
-        cosine, sine = (self._state.host(array) for array in self._harmonics[number])
+        matrix, members = self._separation(self.request.harmonics[number])
+        if matrix is None:
+            cosine, sine = (self._state.host(array) for array in self._harmonics[number])
+        else:
+            row = 2 * members.index(number)
+            cosine, sine = (np.zeros(self._state.problem.shape, self.real) for _ in range(2))
+            for column, array in enumerate(array for k in members for array in self._harmonics[k]):
+                sums = self._state.host(array)
+                cosine += self.real.type(matrix[row, column]) * sums
+                sine += self.real.type(matrix[row + 1, column]) * sums
         return np.hypot(cosine, sine), np.arctan2(-sine, cosine)
+
+    def _separation(self, harmonic: Harmonics) -> tuple[npt.NDArray[np.float64] | None, list[int]]:
+        """Return the matrix that separates the tones with the window of a harmonic, and their numbers."""
+        window, harmonics = (harmonic.first, harmonic.last), self.request.harmonics
+        members = [k for k, other in enumerate(harmonics) if (other.first, other.last) == window]
+        return separation([harmonics[k].frequency for k in members], *window, self._state.problem.dt), members
+
+
+def series_of(name: str) -> str:
+    """Return the series of a record at sensors: "p" for "p_max", and a series itself."""
+    kind, _, suffix = name.partition("_")
+    return kind if suffix in _RULES else name
+
+
+def aggregate_of(name: str, series: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a maximum, minimum or root mean square (sensors,) of a series (times, sensors)."""
+    if name.endswith("_rms"):
+        return np.asarray(np.sqrt(np.mean(np.square(series), axis=0)))
+    return np.asarray(series.max(axis=0) if name.endswith("_max") else series.min(axis=0))
 
 
 def finished(name: str, raw: npt.NDArray[Any], recorded: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,9 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.numbers import real_numbers, whole_number
+from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.source import mask_points
+from seiche.ultrasound.weighted_sensors import nodes_of_elements
 
 #: Names of all records.
 _KINDS = ("", "_max", "_min", "_rms", "_max_all", "_min_all", "_final")
@@ -21,25 +24,33 @@ RECORDS = (*(f"{quantity}{kind}" for quantity in "pu" for kind in _KINDS), "u_no
 
 @dataclass(frozen=True)
 class Sensor:
-    """Positions and quantities to record: one of mask, corners and positions, or none for whole-grid records only.
+    """Positions and quantities to record: one kind of sensor, or none for whole-grid records only.
 
     Attributes:
         mask: points, in the shape of the grid, in C order.
         corners: cuboids (n, 2 D): first and last index (from 0, inclusive) along every axis: x1, y1, z1, x2, y2, z2.
         positions: (n, D) coordinates in metres, as of `Grid.positions`; linear interpolation.
+        elements: shapes, one for each sensor, which records the mean over its curve or surface: it has the directivity
+            of a receiver of this size.
+        everywhere: whether every point is a sensor, absorbing layers outside the grid included.
         record: names of `RECORDS`.
         first: first recorded step, from 0.
         frequencies: frequencies (Hz) of amplitude and phase of the pressure at all points.
         frequency_window: first step and the one after the last for these; the recorded steps by default.
+        frequency_response: centre (Hz) and relative width at half maximum of a Gaussian filter for the series of the
+            pressure.
     """
 
     mask: npt.ArrayLike | None = None
     corners: npt.ArrayLike | None = None
     positions: npt.ArrayLike | None = None
+    elements: Shape | Sequence[Shape] | None = None
+    everywhere: bool = False
     record: tuple[str, ...] = ("p",)
     first: int = 0
     frequencies: tuple[float, ...] = ()
     frequency_window: tuple[int, int] | None = None
+    frequency_response: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         """Convert a single record or frequency to a tuple; raise CaseError for values of other types."""
@@ -49,6 +60,17 @@ class Sensor:
         frequencies = np.atleast_1d(real_numbers("sensor.frequencies", self.frequencies))
         object.__setattr__(self, "frequencies", tuple(float(frequency) for frequency in frequencies))
         object.__setattr__(self, "first", whole_number("sensor.first", self.first))
+        if self.elements is not None:
+            elements = tuple(self.elements) if isinstance(self.elements, Sequence) else (self.elements,)
+            object.__setattr__(self, "elements", elements)
+        if self.frequency_response is not None:
+            response = real_numbers("sensor.frequency_response", self.frequency_response)
+            if response.shape != (2,) or not (np.isfinite(response).all() and response.min() > 0):
+                raise CaseError(
+                    f"sensor.frequency_response: {self.frequency_response!r} is not a centre (Hz) and a relative width,"
+                    " both > 0"
+                )
+            object.__setattr__(self, "frequency_response", (float(response[0]), float(response[1])))
         if self.frequency_window is not None:
             if np.shape(self.frequency_window) != (2,):
                 raise CaseError(f"sensor.frequency_window: {self.frequency_window!r} is not a first and a last step")
@@ -60,11 +82,12 @@ class Sensor:
         for name in self.record:
             if name not in RECORDS:
                 raise CaseError(f"sensor.record: {name!r} is not one of {', '.join(RECORDS)}")
-        defined = [name for name in ("mask", "corners", "positions") if getattr(self, name) is not None]
+        kinds = "mask", "corners", "positions", "elements"
+        defined = [name for name in kinds if getattr(self, name) is not None] + ["everywhere"] * self.everywhere
         if len(defined) > 1:
             raise CaseError(f"sensor: has {' and '.join(defined)}; use only one of them")
         if not defined and any(not name.endswith(("_all", "_final")) for name in self.record):
-            raise CaseError("sensor.mask: is missing; records at points require a mask, corners or positions")
+            raise CaseError("sensor.mask: is missing; records at points require a mask, corners, positions or elements")
         if grid.steps is not None and not 0 <= self.first < grid.steps:
             raise CaseError(f"sensor.first: {self.first} is not one of the {grid.steps} steps")
 
@@ -101,11 +124,15 @@ class Sensor:
         ]
 
     def nodes(self, grid: Grid) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]] | None:
-        """Return indices and weights (n, 2^D) of the points around each position.
+        """Return indices and weights (n, m) of the points around each position or element.
 
         Raises:
-            CaseError: a position outside the grid.
+            CaseError: a position or an element outside the grid.
         """
+        if self.elements is not None:
+            if not self.elements:
+                raise CaseError("sensor.elements: has no shapes")
+            return nodes_of_elements(grid, cast(Sequence[Shape], self.elements), "sensor.elements")
         if self.positions is None:
             return None
         dimensions = len(grid.shape)
@@ -123,3 +150,18 @@ class Sensor:
             indices.append(np.ravel_multi_index(tuple((lower + is_upper).T), grid.shape))
             weights.append(np.prod(np.where(is_upper == 1, fraction, 1 - fraction), axis=1))
         return np.stack(indices, 1).astype(np.int64), np.stack(weights, 1)
+
+
+def filtered(series: npt.NDArray[Any], dt: float, center: float, width: float) -> npt.NDArray[Any]:
+    """Return series (..., times) with steps of `dt` s, filtered by the response of a sensor (theory, eq. 42).
+
+    Args:
+        series: time series.
+        dt: s.
+        center: frequency of the largest response, Hz.
+        width: width at half maximum, relative to the centre.
+    """
+    count = series.shape[-1]
+    deviation = width * center / (2 * np.sqrt(2 * np.log(2)))
+    response = np.exp(-((np.fft.rfftfreq(count, dt) - center) ** 2) / (2 * deviation**2))
+    return np.asarray(np.fft.irfft(np.fft.rfft(series, axis=-1) * response, count, axis=-1), series.dtype)

@@ -22,7 +22,7 @@ from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import MAX_POINTS, Field, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request, components_of, half_step_later
-from seiche.ultrasound.sensor import Sensor
+from seiche.ultrasound.sensor import Sensor, filtered
 from seiche.ultrasound.solver import UltrasoundSolver
 from seiche.ultrasound.source import Source, smoothed, smoothed_about_axis
 
@@ -110,7 +110,7 @@ def simulate(
         source: sources.
         sensor: sensors and records.
         world: the ranks; this process alone by default.
-        decomposition: of the grid; several ranks record masks, cuboids and whole-grid records only.
+        decomposition: of the grid.
         pml_size: points of the absorbing layer, 20 (1D, 2D) or 10 (3D) by default.
         pml_alpha: its strength.
         pml_inside: whether it is a part of the grid; else the grid is enlarged.
@@ -252,19 +252,27 @@ def _enlarged_indices(points: npt.NDArray[np.int64], shape: tuple[int, ...], lay
 def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
     """Return the request of a sensor to the solver."""
     assert grid.steps is not None
-    points, nodes = sensor.points(grid), sensor.nodes(grid)
+    nodes = sensor.nodes(grid)
     quantities = [name for name in sensor.record if not name.endswith("_final") and name not in ("I", "I_avg")]
     if {"I", "I_avg"} & set(sensor.record):
         quantities += ["p", "u_non_staggered"]
     window = sensor.frequency_window or (sensor.first, grid.steps)
     return Request(
-        points=None if points is None else _enlarged_indices(points, grid.shape, layers),
+        points=_sensor_points(grid, sensor, layers),
         nodes=None if nodes is None else _enlarged_indices(nodes[0], grid.shape, layers),
         weights=None if nodes is None else nodes[1],
         quantities=tuple(dict.fromkeys(quantities)),
         first=sensor.first,
         harmonics=tuple(Harmonics(f, *window) for f in sensor.frequencies),
     )
+
+
+def _sensor_points(grid: Grid, sensor: Sensor, layers: Layers) -> npt.NDArray[np.int64] | None:
+    """Return the indices of the sensors in the grid with the layers outside it."""
+    if sensor.everywhere:
+        return np.arange(math.prod(layers.enlarged(grid.shape)), dtype=np.int64)
+    points = sensor.points(grid)
+    return None if points is None else _enlarged_indices(points, grid.shape, layers)
 
 
 def results_of(solver: UltrasoundSolver, sensor: Sensor, layers: Layers) -> dict[str, npt.NDArray[Any]]:
@@ -284,6 +292,8 @@ def results_of(solver: UltrasoundSolver, sensor: Sensor, layers: Layers) -> dict
                 results[key] = solver.field(key.removesuffix("_final"))[inside]
             elif key in series:
                 results[key] = np.ascontiguousarray(series[key].T)
+                if key == "p" and sensor.frequency_response is not None:
+                    results[key] = filtered(results[key], solver.dt, *sensor.frequency_response)
             else:
                 values = recorder.aggregate(key)
                 results[key] = values[inside] if name.endswith("_all") else values

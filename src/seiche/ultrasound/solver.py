@@ -31,7 +31,7 @@ from seiche.ultrasound.axis_wise import AxisWiseScheme
 from seiche.ultrasound.axisymmetric import AxisymmetricScheme
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.exact_lines import ExactLinesScheme, has_lines
-from seiche.ultrasound.gathered import Records, check_rank_support
+from seiche.ultrasound.gathered import Records
 from seiche.ultrasound.local_basis import min_overlap
 from seiche.ultrasound.overlaps import LocalBasis
 from seiche.ultrasound.partition import partition_of
@@ -55,7 +55,7 @@ class UltrasoundSolver(SolverBase):
     Args:
         problem: the whole problem, the same on every rank.
         world: the ranks; this process alone by default.
-        decomposition: on several ranks, without velocities at grid points and sensors between points.
+        decomposition: of the grid on several ranks.
         device: "cpu", "cuda" or "cuda:1".
         precision: "float32" or "float64".
         scheme: "exact", "separable" or "local4".
@@ -100,8 +100,6 @@ class UltrasoundSolver(SolverBase):
         _check_options(precision, scheme, request, transforms)
         if problem.outer_end is not None:
             check_axisymmetric_support(scheme, self.world.size if decomposition.basis is None else 2, transforms)
-        if self.world.size > 1 or decomposition.basis is not None:
-            check_rank_support(request)
         threads = self.world.threads(threads)
         options = dict(device=device, precision=precision, scheme=scheme, threads=threads, transforms=transforms)
         self._partition = partition = partition_of(problem, self.world, decomposition, options)
@@ -185,7 +183,7 @@ class UltrasoundSolver(SolverBase):
         return tuple(self._counts.values())
 
     def _final_stages(self, sensors: bool, harmonics: bool) -> list[Stage]:
-        record = [Stage("record", self._recorder.work(sensors, harmonics))] if sensors or harmonics else []
+        record = self._recorder.stages(sensors, harmonics) if sensors or harmonics else []
         return [*record, Stage("advance clock", self._clock)]
 
     def _set_initial_pressure(self) -> None:
@@ -288,7 +286,7 @@ class UltrasoundSolver(SolverBase):
     @property
     def keys(self) -> Mapping[str, npt.NDArray[np.int64]]:
         """Return the indices of this rank's owned points, and the numbers of its sensors, if any."""
-        sensors = {"sensors": self.recorder.keys} if self.recorder.sensors else {}
+        sensors = {"sensors": self.recorder.keys} if self.recorder.stored_sensors else {}
         return {"points": self._partition.keys, **sensors}
 
     def state(self) -> State:

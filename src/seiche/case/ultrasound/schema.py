@@ -26,7 +26,7 @@ from seiche.case.run_tables import CaseTable, OutputTable, RunTable
 from seiche.case.solids import BoxSolid, Part, ShellSolid, SphereSolid
 from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
 from seiche.case.ultrasound.points import Ball
-from seiche.case.ultrasound.sources import InitialPressure, Source
+from seiche.case.ultrasound.sources import Element, InitialPressure, Source
 from seiche.ultrasound.grid import Grid
 
 MaterialName = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
@@ -211,6 +211,13 @@ class RingTable(Ball):
     """The points of the grid nearest to a circle (2D) or sphere."""
 
 
+class ResponseTable(Table):
+    """A Gaussian filter, with which sensors respond to frequencies."""
+
+    center: PositiveFrequency = Field(description="frequency of the largest response")
+    width: float = Field(gt=0, description="full width at half maximum, relative to the centre")
+
+
 class RecordTable(Table):
     """Records of the run."""
 
@@ -218,6 +225,12 @@ class RecordTable(Table):
         default=(), description="positions of sensors, interpolated"
     )
     ring: RingTable | None = Field(default=None, description="sensors on a circle or sphere, instead of points")
+    element: Annotated[tuple[Element, ...], OneOrMore] = Field(
+        default=(), description="sensors of finite size, instead of points: each records the mean over a shape"
+    )
+    frequency_response: ResponseTable | None = Field(
+        default=None, description="filter of the series p; all frequencies alike by default"
+    )
     quantities: Annotated[tuple[Series, ...], FromList] = Field(
         default=("p",), description="time series at the sensors, or their extrema and means"
     )
@@ -230,8 +243,11 @@ class RecordTable(Table):
 
     @model_validator(mode="after")
     def _one_kind_of_sensor(self) -> RecordTable:
-        if self.points and self.ring is not None:
-            raise ValueError("give at most one of points and ring; both are given")
+        given = [name for name in ("points", "ring", "element") if getattr(self, name)]
+        if len(given) > 1:
+            raise ValueError(f"give at most one of points, ring and element; {' and '.join(given)} are given")
+        if self.frequency_response is not None and not (given and "p" in self.quantities):
+            raise ValueError('frequency_response: filters the series "p" of sensors, which are missing')
         return self
 
 
@@ -324,8 +340,8 @@ class UltrasoundCase(CaseTable):
     @model_validator(mode="after")
     def _belongs_together(self) -> UltrasoundCase:
         record = self.record
-        if not (record.points or record.ring or record.maps or record.frequencies):
-            raise ValueError("record: nothing is recorded; give points, a ring, maps or frequencies")
+        if not (record.points or record.ring or record.element or record.maps or record.frequencies):
+            raise ValueError("record: nothing is recorded; give points, a ring, elements, maps or frequencies")
         fields = record.frequencies or self.image or DRAWN_MAPS.intersection(record.maps)
         if self.output.picture and not (fields or any(isinstance(one, InitialPressure) for one in self.source)):
             raise ValueError("output.picture: no field to draw; add record.frequencies, or p_max_all to record.maps")

@@ -18,7 +18,7 @@ from seiche.case.source import CaseFile
 from seiche.case.ultrasound.medium import medium_of
 from seiche.case.ultrasound.points import check_axes, distance
 from seiche.case.ultrasound.schema import UltrasoundCase
-from seiche.case.ultrasound.sources import InitialPressure, Signal
+from seiche.case.ultrasound.sources import GeometryTable, InitialPressure, Signal
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.io.images import files_of_image
@@ -26,7 +26,6 @@ from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
 from seiche.ultrasound.advice import MIN_PPW, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onset_error
 from seiche.ultrasound.extents import line_precision, slow_extents
-from seiche.ultrasound.gathered import check_rank_support
 from seiche.ultrasound.local_basis import Part, min_overlap
 from seiche.ultrasound.plan import OVERLAP, Decomposition, basis_of, parts_for
 from seiche.ultrasound.problem import Problem
@@ -232,17 +231,17 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
     return Source(p0=pressure, emitters=tuple(emitters))
 
 
-def shape_of(tone: Signal, grid: Grid, name: str) -> Shape:
-    """Return the shape of a source; CaseError, beginning with `name`, if its axes do not match those of the grid."""
-    keys = dict(tone)
+def shape_of(table: GeometryTable, grid: Grid, name: str) -> Shape:
+    """Return the shape of a source or sensor; CaseError, which begins with `name`, if the grid has other axes."""
+    keys = dict(table)
     for key, value in keys.items():
         if isinstance(value, tuple) and value:  # a position, or a list of them
             for position in value if isinstance(value[0], tuple) else (value,):
                 check_axes(f"{name}.{key}", position, grid)
-    on_axis = grid.symmetry is not None and tone.on_axis
-    if tone.axes not in (None, len(grid.shape)) and not on_axis:
-        raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {tone.axes} axes, not {len(grid.shape)}")
-    return tone.shape()
+    on_axis = grid.symmetry is not None and table.on_axis
+    if table.axes not in (None, len(grid.shape)) and not on_axis:
+        raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {table.axes} axes, not {len(grid.shape)}")
+    return table.shape()
 
 
 def _ring(case: UltrasoundCase, grid: Grid) -> npt.NDArray[np.bool_] | None:
@@ -264,7 +263,9 @@ def sensor_of(case: UltrasoundCase, grid: Grid, mask: npt.NDArray[np.bool_] | No
     start = record.start if isinstance(record.start, int) else round(record.start / grid.dt)
     for number, position in enumerate(record.points):
         check_axes(f"record.points[{number}]", position, grid)
-    has_sensors = record.points or record.ring is not None
+    elements = [shape_of(table, grid, f"record.element[{k}]") for k, table in enumerate(record.element)]
+    has_sensors = record.points or record.ring is not None or elements
+    response = record.frequency_response
     window = None
     if record.frequencies:
         steps = round(record.periods / min(record.frequencies) / grid.dt)
@@ -277,10 +278,12 @@ def sensor_of(case: UltrasoundCase, grid: Grid, mask: npt.NDArray[np.bool_] | No
     return Sensor(
         mask=mask,
         positions=np.asarray(record.points) if record.points else None,
+        elements=elements or None,
         record=(*(record.quantities if has_sensors else ()), *record.maps),
         first=start,
         frequencies=record.frequencies,
         frequency_window=window,
+        frequency_response=None if response is None else (response.center, response.width),
     )
 
 
@@ -348,7 +351,6 @@ def check_limits(setup: UltrasoundSetup, ranks: int) -> None:
     try:
         if setup.grid.symmetry is not None:
             check_axisymmetric_support(setup.case.run.scheme, ranks)
-        check_rank_support(setup.request)
         decompose(setup, ranks)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None

@@ -23,6 +23,8 @@ def ultrasound_picture(setup: UltrasoundSetup) -> CasePicture:
     middle = np.concatenate([group.points for group in groups]).mean(axis=0) if groups else np.zeros(len(positions))
     if setup.sensor.positions is not None:
         groups.append(Group("sensors", np.asarray(setup.sensor.positions, np.float64), "x"))
+    elif setup.request.nodes is not None:
+        groups.append(Group("sensors", _points(setup, np.unique(setup.request.nodes)), "."))
     elif setup.sensor.mask is not None:
         numbers = np.nonzero(np.asarray(setup.sensor.mask))
         groups.append(Group("sensors", np.stack([x[k] for x, k in zip(positions, numbers, strict=True)], 1), "."))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sources of an ultrasound case: tables with a shape and a tone, or an initial pressure."""
+"""Sources of an ultrasound case: tables with a shape and a tone, or an initial pressure; shapes of sensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from seiche.case.quantities import Delay, Position, PositiveFrequency, PositiveLength, PositivePressure
-from seiche.case.tables import FileName, OneKindOf, SourceTable
+from seiche.case.tables import FileName, OneKindOf, SourceTable, Table
 from seiche.case.ultrasound.points import Ball, check_axes, distance
 from seiche.errors import CaseError
 from seiche.io.arrays import read_npy
@@ -22,46 +22,41 @@ from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle, Shape
 Floats = npt.NDArray[np.float64]
 
 
-class Signal(SourceTable):
-    """A tone of a source."""
+class GeometryTable(Table):
+    """The geometry of a source or sensor."""
 
     #: Required number of axes of the grid; None if any number is permitted.
     axes: ClassVar[int | None] = 3
-    #: Whether the source may also lie on the axis of an axisymmetric grid.
+    #: Whether it may also lie on the axis of an axisymmetric grid.
     on_axis: ClassVar[bool] = False
-    frequency: PositiveFrequency = Field(description="frequency")
-    amplitude: PositivePressure = Field(description="pressure emitted to each side by a large flat source")
-    cycles: float | None = Field(default=None, gt=0, description="length of a burst; continuous by default")
-    ramp: float = Field(default=3.0, ge=0, description="cycles over which a continuous tone is ramped up")
-    delay: Delay = Field(default=0.0, description="delay of the signal")
 
     @abstractmethod
     def shape(self) -> Shape:
-        """Return the geometry of the source."""
+        """Return the geometry."""
 
 
-class FocusedSource(Signal):
-    """A source that faces a point on its axis."""
+class FocusedGeometry(GeometryTable):
+    """A shape that faces a point on its axis."""
 
-    position: Position = Field(description="middle of the source")
+    position: Position = Field(description="its middle")
     focus: Position = Field(description="a point on its axis")
     diameter: PositiveLength = Field(description="diameter; for an arc, the distance between its ends")
 
 
-class CurvedSource(FocusedSource):
-    """A source on a circle or sphere."""
+class CurvedGeometry(FocusedGeometry):
+    """A part of a circle or sphere."""
 
     radius: PositiveLength = Field(description="radius of curvature")
 
     @property
     def curvature_center(self) -> tuple[float, ...]:
-        """Return the geometric focus (m): on the axis, at the radius of curvature from the source."""
+        """Return the geometric focus (m): on the axis, at the radius of curvature from the middle."""
         middle = np.asarray(self.position, np.float64)
         axis = np.asarray(self.focus, np.float64) - middle
         return tuple((middle + self.radius * axis / np.linalg.norm(axis)).tolist())
 
 
-class ArcSource(CurvedSource):
+class ArcGeometry(CurvedGeometry):
     """A circular arc (2D) that faces its focus."""
 
     axes = 2
@@ -72,7 +67,7 @@ class ArcSource(CurvedSource):
         return Arc(self.position, self.focus, self.radius, self.diameter)
 
 
-class BowlSource(CurvedSource):
+class BowlGeometry(CurvedGeometry):
     """A spherical cap (3D, or on the axis of an axisymmetric grid) that faces its focus."""
 
     on_axis = True
@@ -83,7 +78,7 @@ class BowlSource(CurvedSource):
         return Bowl(self.position, self.focus, self.radius, self.diameter)
 
 
-class DiscSource(FocusedSource):
+class DiscGeometry(FocusedGeometry):
     """A flat disc (3D, or on the axis of an axisymmetric grid)."""
 
     on_axis = True
@@ -94,7 +89,7 @@ class DiscSource(FocusedSource):
         return Disc(self.position, self.focus, self.diameter)
 
 
-class RectangleSource(Signal):
+class RectangleGeometry(GeometryTable):
     """A flat rectangle (3D)."""
 
     kind: Literal["rectangle"]
@@ -107,7 +102,7 @@ class RectangleSource(Signal):
         return Rectangle(self.position, self.first, self.second)
 
 
-class LineSource(Signal):
+class LineGeometry(GeometryTable):
     """A straight line."""
 
     axes = None
@@ -118,6 +113,46 @@ class LineSource(Signal):
     def shape(self) -> Shape:
         """Return the line."""
         return Line(self.start, self.end)
+
+
+#: Sensors of finite size.
+Element = Annotated[
+    ArcGeometry | BowlGeometry | DiscGeometry | RectangleGeometry | LineGeometry, Field(discriminator="kind")
+]
+
+
+class Signal(GeometryTable, SourceTable):
+    """A tone of a source."""
+
+    frequency: PositiveFrequency = Field(description="frequency")
+    amplitude: PositivePressure = Field(description="pressure emitted to each side by a large flat source")
+    cycles: float | None = Field(default=None, gt=0, description="length of a burst; continuous by default")
+    ramp: float = Field(default=3.0, ge=0, description="cycles over which a continuous tone is ramped up")
+    delay: Delay = Field(default=0.0, description="delay of the signal")
+
+
+class CurvedSource(CurvedGeometry, Signal):
+    """A source on a circle or sphere."""
+
+
+class ArcSource(ArcGeometry, CurvedSource):
+    """A circular arc (2D) that faces its focus."""
+
+
+class BowlSource(BowlGeometry, CurvedSource):
+    """A spherical cap (3D, or on the axis of an axisymmetric grid) that faces its focus."""
+
+
+class DiscSource(DiscGeometry, Signal):
+    """A flat disc (3D, or on the axis of an axisymmetric grid)."""
+
+
+class RectangleSource(RectangleGeometry, Signal):
+    """A flat rectangle (3D)."""
+
+
+class LineSource(LineGeometry, Signal):
+    """A straight line."""
 
 
 class InitialPressure(SourceTable):
