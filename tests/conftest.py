@@ -2,9 +2,9 @@
 """Adds this folder to the path, for its helper modules; defines the fixture `device`; runs tests on several ranks.
 
 A test marked `ranks(1, 2, 3)` runs once on each of these numbers of ranks, and with `nodes=("1+1", "2+1")` also on
-imitated nodes with these numbers of ranks (`distributed/nodes.py`). The ranks of a job under mpiexec each
-execute its body (`World.from_mpi()` is then the job), and the test passes if it passes on all of them. Subsequent tests
-reuse the job (`distributed/jobs.py`).
+imitated nodes with these numbers of ranks (`distributed/nodes.py`); `one_host=True` keeps it from them. The ranks of a
+job under mpiexec each execute its body (`World.from_mpi()` is then the job), and the test passes if it passes on all of
+them. Subsequent tests reuse the job (`distributed/jobs.py`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         on_nodes = [pytest.param(sum(nodes.sizes_of(item)), item, id=item) for item in marker.kwargs.get("nodes", ())]
         everywhere = os.environ.get(nodes.NODES)
         numbers = [number for number in marker.args if number > 1 or not everywhere]
-        places = [pytest.param(number, None, id=str(number)) for number in numbers] + ([] if everywhere else on_nodes)
+        layout = "" if marker.kwargs.get("one_host") else None
+        places = [pytest.param(number, layout, id=str(number)) for number in numbers] + ([] if everywhere else on_nodes)
         metafunc.parametrize(("ranks", "node_layout"), places)
 
 

@@ -36,7 +36,7 @@ def missing() -> str | None:
 
 def layout_of(ranks: int) -> str:
     """Return the layout that the environment asks for: blocks of ranks on its nodes, "" on this host itself."""
-    count = min(ranks, int(os.environ.get(NODES) or 0))
+    count = min(ranks, int(os.environ.get("SEICHE_TEST_NODES") or 0))
     sizes = [(ranks + node) // count for node in reversed(range(count))]
     return "+".join(map(str, sizes))
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,14 +13,14 @@ import launch
 import pytest
 
 from case_files import toml_of, tube_tables
-from seiche.domain import world
+from seiche.domain import launchers
 from seiche.domain.world import World
 from seiche.errors import TransportError
 
 
 @pytest.fixture(autouse=True)
 def no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*world._LAUNCHER_VARIABLES, *world._SIZE_VARIABLES):
+    for name in (*launchers.LAUNCHER_VARIABLES, *launchers.SIZE_VARIABLES):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -38,7 +39,7 @@ def command(folder: Path, *words: str, launcher: tuple[str, ...] = (), **environ
     [
         {"PMI_RANK": "1", "PMI_SIZE": "2"},
         {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"},
-        {"SLURM_PROCID": "3", "SLURM_NTASKS": "4"},
+        {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"},
     ],
     ids=lambda environment: next(iter(environment)),
 )
@@ -50,7 +51,7 @@ def test_a_rank_without_its_others_is_rejected_in_one_line(environment: dict[str
     assert os.listdir(tmp_path) == ["case.toml"]  # no run has begun
 
 
-@pytest.mark.parametrize("name", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"])
+@pytest.mark.parametrize("name", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"])
 def test_the_number_alone_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "2")
     with pytest.raises(TransportError, match=f"{name}=2, but .* for a single process: mpiexec -n 1, or unset {name}"):
@@ -65,4 +66,68 @@ def test_a_single_rank_in_an_allocation_of_several_tasks_runs(tmp_path: Path) ->
     slurm = {"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}
     status, errors = command(tmp_path, "run", "case.toml", launcher=(launch.mpiexec(), "-n", "1"), **slurm)
     assert status == 0, errors
-    assert command(tmp_path, "check", "case.toml", **slurm)[0] == 0  # it writes nothing
+    assert command(tmp_path, "check", "case.toml", **slurm)[0] == 0
+
+
+@pytest.mark.parametrize("of_batch", [{}, {"SLURM_PROCID": "0"}], ids=["salloc", "sbatch"])
+def test_a_process_without_a_launcher_in_an_allocation_of_several_tasks_runs(
+    of_batch: dict[str, str], tmp_path: Path
+) -> None:
+    """SLURM_NTASKS is that of the allocation; only srun sets the number of tasks of a step."""
+    status, errors = command(tmp_path, "run", "case.toml", SLURM_JOB_ID="7", SLURM_NTASKS="4", **of_batch)
+    assert status == 0, errors
+
+
+MPICH = "MPICH Version:      5.0.2\nMPICH configure:    --with-device=ch4:ucx,ofi --with-pm=hydra"
+OPEN_MPI = "Open MPI v5.0.11, package: Open MPI"
+HYDRA = {"PMI_SIZE": "1", "MPI_LOCALNRANKS": "1", "PMI_RANK": "0"}
+OPEN = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "2", "PMIX_RANK": "2", "PMIX_NAMESPACE": "job"}
+
+
+@pytest.mark.parametrize(
+    ("size", "library", "environment", "said"),
+    [
+        (1, MPICH, OPEN, "OMPI_COMM_WORLD_SIZE=4, .* its MPI (MPICH Version: 5.0.2): .*mpiexec of Open MPI;"),
+        (1, OPEN_MPI, HYDRA | {"PMI_SIZE": "3"}, "PMI_SIZE=3, .*(Open MPI v5.*): .*mpiexec of MPICH or Intel MPI;"),
+        (1, OPEN_MPI, HYDRA | OPEN | {"OMPI_COMM_WORLD_SIZE": "1"}, None),  # Open MPI's mpiexec within another one
+        (1, MPICH, HYDRA | {"OMPI_COMM_WORLD_SIZE": "4"}, None),  # one rank of a job of Open MPI starts mpiexec -n 1
+        (1, MPICH, HYDRA | OPEN | {"PMI_SIZE": "2"}, "and unset PMIX_NAMESPACE of the launcher around it;"),
+        (1, MPICH, {"PMI_SIZE": "1", **OPEN}, "OMPI_COMM_WORLD_SIZE=4"),  # Open MPI's mpiexec in srun -n 1 --pty bash
+        (1, MPICH, HYDRA | {"SLURM_STEP_NUM_TASKS": "4"}, None),  # Hydra starts its proxies through srun
+        (4, OPEN_MPI, OPEN, None),
+        (6, MPICH, {"SLURM_STEP_NUM_TASKS": "4"}, None),  # the other ranks are in another component of the job
+        (1, "", {"PMIX_RANK": "2"}, "PMIX_RANK=2, .* (none is loaded): .*a launcher with PMIx;"),
+        (1, "", {"PMIX_RANK": "0"}, None),
+        (1, "", {"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, None),
+        (1, "", {}, None),
+    ],
+)
+def test_the_launcher_that_decides_is_named_with_the_library(
+    size: int, library: str, environment: dict[str, str], said: str | None
+) -> None:
+    problem = launchers.problem_of(size, library, environment)
+    assert (problem is None) == (said is None), problem
+    if said is not None:
+        assert re.search(said.replace("(", r"\(").replace(")", r"\)"), problem or ""), problem
+        assert "\n" not in (problem or "") and "for a single process: mpiexec -n 1, or unset " in (problem or "")
+
+
+def test_only_mpich_without_pmix_is_known_to_lack_it() -> None:
+    assert launchers.lacks_pmix(MPICH)
+    others = (MPICH.replace("--with-pm=", "--with-pmix=/usr --with-pm="), OPEN_MPI, "CRAY MPICH version 8.1", "")
+    assert not any(map(launchers.lacks_pmix, others))
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_a_library_that_would_end_the_process_is_not_initialised(number: str, tmp_path: Path) -> None:
+    """MPICH without PMIx ends a process in which PMIX_NAMESPACE is set."""
+    pytest.importorskip("mpi4py")
+    environment = OPEN | {"OMPI_COMM_WORLD_SIZE": number, "OMPI_COMM_WORLD_RANK": "0", "PMIX_RANK": "0"}
+    status, errors = command(tmp_path, "run", "case.toml", **environment)
+    if number == "1":
+        assert status == 0, errors
+    else:
+        assert status == 2 and len(errors.splitlines()) == 1, errors
+        assert "OMPI_COMM_WORLD_SIZE=2, but this process is the only rank of its MPI (" in errors
+        assert "it was started by mpiexec of Open MPI; " in errors
+        assert command(tmp_path, "check", "case.toml", **environment)[0] == 0

@@ -11,7 +11,7 @@ import pytest
 from tools import case_pages, docstrings, reference
 
 import seiche
-from seiche.domain import world
+from seiche.domain import launchers
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "seiche"
@@ -80,7 +80,7 @@ def test_a_docstring_becomes_markdown() -> None:
 def read_variables() -> set[str]:
     """Return the names of environment variables in the sources: those read directly, and those stored in constants."""
     constants = re.findall(r'"(SEICHE_[A-Z_]+)"', code_in(SOURCE))
-    return {*read_directly(SOURCE), *constants, *world._LAUNCHER_VARIABLES, *world._SIZE_VARIABLES}
+    return {*read_directly(SOURCE), *constants, *launchers.LAUNCHER_VARIABLES, *launchers.SIZE_VARIABLES}
 
 
 def code_in(folder: Path) -> str:

@@ -14,12 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend.host_threads import host_threads
+from seiche.domain.launchers import LAUNCHER_VARIABLES, mpi_can_start, problem_of
 from seiche.errors import TransportError
-
-#: Environment variables set by MPI launchers (Hydra, Open MPI, PMIx, Slurm).
-_LAUNCHER_VARIABLES = ("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
-#: Their number of processes; the launcher that started this process overrides the batch system around it.
-_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
 
 
 @dataclass(frozen=True)
@@ -48,13 +44,14 @@ class World:
             TransportError: the launcher started several processes, but MPI connects none of them to this one.
         """
         world = World()
-        if any(name in os.environ for name in _LAUNCHER_VARIABLES):
+        if any(name in os.environ for name in LAUNCHER_VARIABLES):
             with suppress(ImportError), warnings.catch_warnings():
                 # mpi4py warns of the launcher of another MPI, which is rejected here.
                 warnings.simplefilter("ignore", RuntimeWarning)
-                from mpi4py import MPI
+                if mpi_can_start():
+                    from mpi4py import MPI
 
-                world = World.of(MPI.COMM_WORLD)
+                    world = World.of(MPI.COMM_WORLD)
         if not single_rank:
             check_connected(world)
         return world
@@ -148,14 +145,10 @@ class World:
 
 def check_connected(world: World) -> None:
     """Raise TransportError if the launcher started several processes but the `world` has one."""
-    name = next((name for name in _SIZE_VARIABLES if os.environ.get(name, "").isdigit()), None)
-    if world.size == 1 and name is not None and int(os.environ[name]) > 1:
-        library = world.library() if world.comm is not None else "none is loaded"
-        raise TransportError(
-            f"{name}={os.environ[name]}, but this process is the only rank of its MPI ({library[:60]}): start the run"
-            " with the mpiexec or srun that belongs to the MPI of mpi4py; for a single process: mpiexec -n 1, or unset"
-            f" {name}"
-        )
+    module = sys.modules.get("mpi4py.MPI")
+    problem = problem_of(world.size, module.Get_library_version() if module is not None else "")
+    if problem is not None:
+        raise TransportError(problem)
 
 
 def raise_together(world: World, problem: str | None, error: type[Exception] = TransportError) -> None:

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The launcher that started this process, by the variables it sets, and whether it belongs to the MPI library in use.
+
+A launcher of another MPI starts processes that are each the only rank of a world of its own, and would overwrite each
+other's files.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+#: Variables by which a process knows that a launcher started it (Hydra, Open MPI, PMIx, Slurm).
+LAUNCHER_VARIABLES = ("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+#: Variables with the number of processes. `SLURM_NTASKS` is none: salloc and sbatch set it for serial processes, too.
+SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+#: Set by Hydra only, which distinguishes its PMI variables from those of srun.
+_HYDRA = "MPI_LOCALNRANKS"
+#: MPICH ends a process that finds this variable, unless it was built with PMIx.
+_PMIX = "PMIX_NAMESPACE"
+
+
+class Launcher(NamedTuple):
+    """A launcher, the variable with the number of its processes (or a rank), and its value."""
+
+    name: str
+    variable: str
+    value: int
+
+    @property
+    def processes(self) -> int:
+        """Return the number of processes, or the smallest possible one if the launcher gives only a rank."""
+        return self.value + 1 if self.variable == "PMIX_RANK" else self.value
+
+    def describe(self) -> str:
+        """Return name and variable as text."""
+        return f"{self.name} ({self.variable}={self.value})"
+
+
+def launcher_of(library: str = "", environment: Mapping[str, str] = os.environ) -> Launcher | None:
+    """Return the launcher that decides the number of ranks of this process, None without one.
+
+    A process may have the variables of several, of which one started the other: mpiexec overrides the batch system, and
+    the launcher of `library` (its version text) overrides others.
+    """
+    hydra = Launcher("mpiexec of MPICH or Intel MPI", "PMI_SIZE", _number(environment, "PMI_SIZE"))
+    open_mpi = Launcher("mpiexec of Open MPI", "OMPI_COMM_WORLD_SIZE", _number(environment, "OMPI_COMM_WORLD_SIZE"))
+    mpiexecs = [hydra] if _HYDRA in environment else []
+    mpiexecs = [open_mpi, *mpiexecs] if "Open MPI" in library else [*mpiexecs, open_mpi]
+    others = [
+        hydra._replace(name="a launcher with PMI"),
+        Launcher("srun", "SLURM_STEP_NUM_TASKS", _number(environment, "SLURM_STEP_NUM_TASKS")),
+        Launcher("a launcher with PMIx", "PMIX_RANK", _number(environment, "PMIX_RANK")),
+    ]
+    return next((launcher for launcher in (*mpiexecs, *others) if launcher.value >= 0), None)
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    """Return the value of a variable, -1 if it is not a number."""
+    text = environment.get(name, "")
+    return int(text) if text.isdigit() else -1
+
+
+def mpi_can_start(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the MPI library of mpi4py can be initialised here; it is loaded, but not initialised if not.
+
+    MPICH without PMIx ends a process that a launcher with PMIx started, without an error that could be caught.
+    """
+    if _PMIX not in environment or "mpi4py.MPI" in sys.modules:
+        return True
+    import mpi4py
+
+    previous = mpi4py.rc.initialize
+    mpi4py.rc.initialize = False
+    try:
+        from mpi4py import MPI
+    finally:
+        mpi4py.rc.initialize = previous
+    if lacks_pmix(MPI.Get_library_version()):
+        return False
+    if not MPI.Is_initialized():
+        MPI.Init_thread()
+    return True
+
+
+def lacks_pmix(library: str) -> bool:
+    """Return whether the version text of a library is of an MPICH that was built without PMIx."""
+    line = next((line for line in library.splitlines() if line.startswith("MPICH configure:")), None)
+    return line is not None and "pmix" not in line
+
+
+def problem_of(size: int, library: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return why a world of `size` ranks is not what the launcher started, in one line; None if it is.
+
+    Args:
+        size: number of ranks of the world.
+        library: version text of the MPI library, "" if none is loaded.
+        environment: variables of the process.
+    """
+    launcher = launcher_of(library, environment)
+    if launcher is None or size > 1 or launcher.processes <= size:
+        return None
+    loaded = " ".join(library.split("\n")[0].replace("\x00", "").split())[:60] or "none is loaded"
+    other = ""
+    if _PMIX in environment and launcher.variable == "PMI_SIZE" and lacks_pmix(library):
+        other = f" and unset {_PMIX} of the launcher around it"
+    elif "Open MPI" in launcher.name and "Open MPI" not in library and _has_open_mpi_variant():
+        other = ", or set MPI4PY_MPIABI=openmpi for an mpi4py that uses Open MPI"
+    return (
+        f"{launcher.variable}={launcher.value}, but this process is the only rank of its MPI ({loaded}): it was started"
+        f" by {launcher.name}; start the run with the mpiexec or srun that belongs to the MPI of mpi4py{other}; for a"
+        f" single process: mpiexec -n 1, or unset {launcher.variable}"
+    )
+
+
+def _has_open_mpi_variant() -> bool:
+    """Return whether mpi4py includes a module for Open MPI."""
+    spec = find_spec("mpi4py")
+    folders = spec.submodule_search_locations if spec is not None else None
+    return any(any(Path(folder).glob("MPI.openmpi.*")) for folder in folders or ())
