@@ -10,12 +10,13 @@ from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.sensor import Sensor
-from seiche.ultrasound.shapes import Arc, Bowl, Disc, Line, Rectangle
+from seiche.ultrasound.shapes import Annulus, Arc, Bowl, Disc, Line, PointSet, Rectangle
 from seiche.ultrasound.simulate import simulate
 from seiche.ultrasound.solver import UltrasoundSolver as Solver
 from seiche.ultrasound.source import Source
 
 __all__ = [
+    "Annulus",
     "Arc",
     "Bowl",
     "Decomposition",
@@ -24,6 +25,7 @@ __all__ = [
     "Grid",
     "Line",
     "Medium",
+    "PointSet",
     "Rectangle",
     "Sensor",
     "Solver",

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.kwave_arrays import element_signals, is_transducer
 from seiche.ultrasound.kwave_objects import grid_of, medium_of, source_of
 from seiche.ultrasound.kwave_sensors import named, requested, sensor_of
 from seiche.ultrasound.numbers import largest_prime_factor
@@ -63,8 +64,10 @@ def kspaceFirstOrder(  # noqa: N802 (name and arguments of k-wave-python)
     Args:
         kgrid: a kWaveGrid with its time set.
         medium: a kWaveMedium.
-        source: a kSource.
-        sensor: a kSensor; by default the whole grid is recorded.
+        source: a kSource, whose p_mask may be a kWaveArray with one signal or one for each element; or a
+            NotATransducer.
+        sensor: a kSensor, whose mask may be a kWaveArray; or a NotATransducer, whose elements record p. By default
+            every point is recorded, layers outside the grid included.
         pml_size: points of the absorbing layer, one number, one per axis, or "auto".
         pml_alpha: its strength, one number or one per axis.
         pml_inside: whether the layer is a part of the grid; else the grid is enlarged.
@@ -102,7 +105,7 @@ def kspaceFirstOrderAS(  # noqa: N802 (name of k-Wave)
         kgrid: a kWaveGrid of two axes with its time set.
         medium: a kWaveMedium.
         source: a kSource.
-        sensor: a kSensor; by default the whole grid is recorded.
+        sensor: a kSensor; by default every point is recorded.
         radial_symmetry: "WSWA" (the pressure is zero beyond the last point) or "WSWS" (the radial velocity is zero at
             the last point); the suffix "-FFT" has no effect.
         options: of `kspaceFirstOrder`; the scheme must be "exact".
@@ -132,10 +135,11 @@ def _results(grid: Grid, medium: Any, source: Any, sensor: Any, options: dict[st
     sizes = _auto_sizes(grid) if automatic else _one_per_axis("pml_size", size, dimensions)
     alphas = _one_per_axis("pml_alpha", options["pml_alpha"], dimensions)
     names = requested(sensor, grid)
+    media = medium_of(medium, grid)
     results = simulate(
         grid,
-        medium_of(medium, grid),
-        source_of(source, grid),
+        media,
+        source_of(source, grid, media.sound_speed),
         sensor_of(sensor, grid, names),
         pml_size=tuple(int(n) for n in sizes),
         pml_alpha=tuple(float(a) for a in alphas),
@@ -150,6 +154,8 @@ def _results(grid: Grid, medium: Any, source: Any, sensor: Any, options: dict[st
     interior = tuple(
         slice(0 if grid.is_radial(axis) else n, m - n) for axis, n, m in zip(grid.axes, layers, grid.shape, strict=True)
     )
+    if is_transducer(sensor) and "p" in results:
+        results["p"] = element_signals(sensor, results["p"])
     return {name: named(results, name, interior) for name in names}
 
 

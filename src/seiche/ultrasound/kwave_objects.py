@@ -7,9 +7,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.kwave_arrays import emitters_of, is_array, is_transducer, transducer_source
 from seiche.ultrasound.medium import Medium
 from seiche.ultrasound.source import Source
 
@@ -55,8 +57,10 @@ def medium_of(medium: Any, grid: Grid) -> Medium:
     )
 
 
-def source_of(source: Any, grid: Grid) -> Source:
-    """Return the source of a kSource."""
+def source_of(source: Any, grid: Grid, sound_speed: npt.ArrayLike) -> Source:
+    """Return the source of a kSource or a NotATransducer; its masks may be kWaveArrays."""
+    if is_transducer(source):
+        return Source(**transducer_source(source, grid, sound_speed))
     dt = grid.dt
     assert dt is not None
     arguments: dict[str, Any] = {}
@@ -78,6 +82,11 @@ def source_of(source: Any, grid: Grid) -> Source:
         factor = 1.0
         if frequency is not None and mode == "additive":
             factor, mode = float(np.cos(np.pi * frequency * dt)), "additive-no-correction"
+        if is_array(mask):
+            if kind == "u":
+                raise CaseError("source.u_mask: a kWaveArray is available for source.p_mask only")
+            arguments["emitters"] = emitters_of(mask, signals_set["p"], mode, factor)
+            continue
         arguments[f"{kind}_mask"] = np.asarray(field_of(f"source.{kind}_mask", mask, grid.shape, as_array=True)) != 0
         arguments[f"{kind}_mode"] = mode
         for name, value in signals_set.items():

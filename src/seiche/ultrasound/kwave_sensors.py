@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.kwave_arrays import is_array, shapes_of
 from seiche.ultrasound.kwave_objects import field_of
 from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.sensor import Sensor
@@ -26,6 +27,8 @@ def sensor_of(sensor: Any, grid: Grid, results: list[str]) -> Sensor:
     positions: dict[str, Any]
     if mask is None:
         positions = {"everywhere": True}
+    elif is_array(mask):
+        positions = {"elements": shapes_of(mask)}
     elif np.size(mask) == 1:
         positions = {"mask": np.full(grid.shape, bool(np.ravel(mask)[0]))}
     elif np.ndim(mask) == 2 and np.shape(mask)[0] == len(grid.shape):

@@ -83,15 +83,7 @@ class Bowl(_Curved):
         """Return rings at Gauss points of the polar angle."""
         half_angle = _half_angle("bowl", self.radius, self.diameter)
         axis = _direction("bowl", self.position, self.focus, 3)
-        angles, weights = _gauss(0.0, half_angle, self.radius, spacing)
-        ring, azimuth = _rings(self.radius * np.sin(angles), spacing)
-        perpendicular = np.stack(_perpendicular(axis))
-        outward = np.cos(azimuth)[:, None] * perpendicular[0] + np.sin(azimuth)[:, None] * perpendicular[1]
-        polar = angles[ring]
-        normals = np.cos(polar)[:, None] * axis - np.sin(polar)[:, None] * outward
-        counts = np.bincount(ring)
-        point_weights = (2 * np.pi * self.radius**2 * np.sin(angles) * weights / counts)[ring]
-        return Quadrature(np.asarray(self.position) + self.radius * (axis - normals), point_weights, normals, 2)
+        return _cap(np.asarray(self.position, np.float64), axis, self.radius, (0.0, half_angle), spacing)
 
     def meridian(self, spacing: float) -> Quadrature:
         """Return Gauss points in the polar angle of the arc whose surface of revolution is the bowl, (x, radius).
@@ -104,6 +96,66 @@ class Bowl(_Curved):
         normals = np.cos(angles)[:, None] * axis - np.sin(angles)[:, None] * np.array([0.0, 1.0])
         points = np.asarray(self.position) + self.radius * (axis - normals)
         return Quadrature(points, self.radius * weights, normals, 1)
+
+
+@dataclass(frozen=True)
+class Annulus:
+    """A part of a sphere between two circles about its axis.
+
+    Attributes:
+        position: the point of the sphere on its axis.
+        focus: a point on its axis; the centre is at distance `radius` in this direction.
+        radius: radius of curvature, m.
+        inner_diameter, outer_diameter: diameters of the two circles, m.
+    """
+
+    position: Vector
+    focus: Vector
+    radius: float
+    inner_diameter: float
+    outer_diameter: float
+
+    def size(self) -> float:
+        """Return the outer diameter, m."""
+        return float(self.outer_diameter)
+
+    def quadrature(self, spacing: float) -> Quadrature:
+        """Return rings at Gauss points of the polar angle."""
+        outer = _half_angle("annulus", self.radius, self.outer_diameter)
+        if not 0 <= self.inner_diameter < self.outer_diameter:
+            raise CaseError(
+                f"annulus: inner diameter {self.inner_diameter:g} m is not between 0 and the outer one,"
+                f" {self.outer_diameter:g} m"
+            )
+        inner = float(np.arcsin(self.inner_diameter / (2 * self.radius)))
+        axis = _direction("annulus", self.position, self.focus, 3)
+        return _cap(np.asarray(self.position, np.float64), axis, self.radius, (inner, outer), spacing)
+
+
+@dataclass(frozen=True, eq=False)
+class PointSet:
+    """A curve or surface given by points.
+
+    Attributes:
+        points: (n, D), m.
+        measure: its length (m) or area (m^2), of which every point has an equal share.
+        dimension: 1 for a curve, 2 for a surface.
+    """
+
+    points: npt.NDArray[np.float64]
+    measure: float
+    dimension: int
+
+    def size(self) -> float:
+        """Return the diagonal of the box around the points, m."""
+        return float(np.linalg.norm(np.ptp(self.points, axis=0)))
+
+    def quadrature(self, spacing: float) -> Quadrature:
+        """Return the points, whatever their distances."""
+        points = np.asarray(self.points, np.float64)
+        if points.ndim != 2 or not len(points) or not (np.isfinite(points).all() and self.measure > 0):
+            raise CaseError(f"point set: {points.shape} points and measure {self.measure:g} are not usable")
+        return Quadrature(points, np.full(len(points), self.measure / len(points)), None, self.dimension)
 
 
 @dataclass(frozen=True)
@@ -204,6 +256,21 @@ class Line:
         if len(start) == 2:
             normals = np.broadcast_to(np.array([-segment[1], segment[0]]) / length, points.shape)
         return Quadrature(points, weights * length, normals, 1)
+
+
+def _cap(
+    position: Floats, axis: Floats, radius: float, polar_angles: tuple[float, float], spacing: float
+) -> Quadrature:
+    """Return the points of a part of a sphere between two polar angles."""
+    angles, weights = _gauss(*polar_angles, radius, spacing)
+    ring, azimuth = _rings(radius * np.sin(angles), spacing)
+    perpendicular = np.stack(_perpendicular(axis))
+    outward = np.cos(azimuth)[:, None] * perpendicular[0] + np.sin(azimuth)[:, None] * perpendicular[1]
+    polar = angles[ring]
+    normals = np.cos(polar)[:, None] * axis - np.sin(polar)[:, None] * outward
+    counts = np.bincount(ring)
+    point_weights = (2 * np.pi * radius**2 * np.sin(angles) * weights / counts)[ring]
+    return Quadrature(position + radius * (axis - normals), point_weights, normals, 2)
 
 
 def _gauss(low: float, high: float, scale: float, spacing: float) -> tuple[Floats, Floats]:
