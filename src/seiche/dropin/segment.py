@@ -47,6 +47,11 @@ _COPIED_SCALARS = (
     *("nonuniform_grid_flag", "nonlinear_flag", "absorbing_flag", "axisymmetric_flag"),
     *("p_source_mode", "p_source_many", "u_source_mode", "u_source_many"),
 )
+#: Remedy for strong absorption; input files of k-Wave have power laws only.
+_REMEDY = (
+    "k-Wave's files have no other model; use a case file of Seiche or seiche.ultrasound.simulate with "
+    'alpha_mode = "relaxation"'
+)
 #: Phases whose times are written to the output file, summed over segments.
 _PHASES = ("data_loading", "pre-processing", "simulation", "post-processing", "total")
 #: Seconds between checks of the clock and of signals.
@@ -263,7 +268,7 @@ class RunSegment:
 
     def warnings(self) -> list[str]:
         """Return a warning for each estimate beyond its bound."""
-        return warnings_of(estimates(self._problem, "exact"))
+        return warnings_of(estimates(self._problem, "exact", remedy=_REMEDY))
 
     def phase_times(self) -> str:
         """Return a line with the seconds of each phase, earlier segments included (--verbose 1)."""

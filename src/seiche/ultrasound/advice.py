@@ -25,6 +25,8 @@ MAX_PHASE_ERROR = 0.1
 _FOCUS_COEFFICIENT, ADVISED_FOCUS = 0.1, 0.01
 #: Fraction of the largest spectral amplitude from which a frequency is significant.
 _SIGNIFICANT_FRACTION = 0.1
+#: Remedy for strong absorption in case files and in Python, objects of k-wave-python included.
+RELAXATION = 'use medium.alpha_mode = "relaxation"'
 #: Bytes of the ring of one series (records.py).
 _RING_BYTES = 8 << 20
 
@@ -50,6 +52,32 @@ def frequency_range(problem: Problem) -> tuple[float, float] | None:
     return (max(peaks), max(max_frequencies)) if peaks else None
 
 
+def initial_frequencies(problem: Problem) -> tuple[float, float] | None:
+    """Return the peak frequency (Hz) of an initial pressure and the highest significant one; None without any.
+
+    They follow from the wave numbers along the grid lines through its largest value, times the sound speed there. The
+    radiated pressure is a derivative of p0, so amplitudes are multiplied by the wave number (theory, section 3).
+    """
+    pressure = problem.initial_pressure
+    if pressure is None or not np.any(pressure):
+        return None
+    extremes = int(np.argmax(pressure)), int(np.argmin(pressure))
+    index = np.unravel_index(max(extremes, key=lambda at: abs(float(pressure.flat[at]))), pressure.shape)
+    speed = float(problem.sound_speed[index]) if isinstance(problem.sound_speed, np.ndarray) else problem.sound_speed
+    peaks, max_frequencies = [], []
+    for axis, spacing in enumerate(problem.spacing):
+        line = np.asarray(pressure[(*index[:axis], slice(None), *index[axis + 1 :])], np.float64)
+        if problem.outer_end is not None and axis == len(problem.spacing) - 1:
+            line = np.concatenate([line[:0:-1], line])  # a radius continues beyond the axis
+        frequencies = speed * np.fft.rfftfreq(len(line), spacing)
+        spectrum = frequencies * np.abs(np.fft.rfft(line))
+        if spectrum.any():
+            peaks.append(float(frequencies[np.argmax(spectrum)]))
+            significant = np.flatnonzero(spectrum >= _SIGNIFICANT_FRACTION * spectrum.max())
+            max_frequencies.append(float(frequencies[significant[-1]]))
+    return (max(peaks), max(max_frequencies)) if peaks else None
+
+
 def points_per_wavelength(problem: Problem, frequency: float) -> float:
     """Return points per wavelength at the lowest sound speed, along the axis with the widest spacing."""
     return float(np.min(problem.sound_speed)) / (frequency * max(problem.spacing))
@@ -71,10 +99,20 @@ def phase_error(problem: Problem, frequency: float, scheme: str) -> float:
     return float(max(errors) + product)
 
 
-def estimates(problem: Problem, scheme: str, frequency: float | None = None) -> list[Estimate]:
-    """Return the estimates of a problem; `frequency` (Hz) replaces the spectra of the sources."""
+def estimates(
+    problem: Problem, scheme: str, frequency: float | None = None, *, remedy: str = RELAXATION
+) -> list[Estimate]:
+    """Return the estimates of a problem; `frequency` (Hz) replaces the spectra of the sources.
+
+    `remedy` is that for strong absorption, which depends on the interface of the caller.
+    """
     frequencies = (frequency, frequency) if frequency is not None else frequency_range(problem)
-    return [] if frequencies is None else list(_at(problem, scheme, *frequencies))
+    result = [] if frequencies is None else list(_at(problem, scheme, *frequencies))
+    if frequencies is not None:
+        result += _power_law(problem, frequencies[0], "", remedy)
+    for value in sorted(set(initial_frequencies(problem) or ())) if problem.absorption is not None else ():
+        result += _power_law(problem, value, " of the initial pressure", remedy)
+    return result
 
 
 def _at(problem: Problem, scheme: str, peak: float, max_frequency: float) -> Iterator[Estimate]:
@@ -93,22 +131,27 @@ def _at(problem: Problem, scheme: str, peak: float, max_frequency: float) -> Ite
         yield _phase(problem, scheme, peak)
     if problem.outer_end is not None:
         yield _focus(problem, peak)
-    if problem.absorption is not None:
-        errors = power_law_errors(problem.absorption, problem.sound_speed, peak)
-        for name, value, bound in (
-            ("attenuation", errors.attenuation, ADVISED_ATTENUATION),
-            ("phase speed", errors.speed, ADVISED_SPEED),
-        ):
-            yield Estimate(
-                name=f"relative error of {name}",
-                value=value,
-                where=f"{peak:.4g} Hz",
-                lower_bound=-bound,
-                upper_bound=bound,
-                effect="absorption is strong, and the fractional Laplacian deviates from the power law",
-                remedy='use alpha_mode = "relaxation"',
-                source="theory/ultrasound.md#3-one-step-with-the-exact-correction",
-            )
+
+
+def _power_law(problem: Problem, frequency: float, suffix: str, remedy: str) -> Iterator[Estimate]:
+    """Yield the errors of power-law absorption at a frequency (Hz); `suffix` names its origin."""
+    if problem.absorption is None:
+        return
+    errors = power_law_errors(problem.absorption, problem.sound_speed, frequency)
+    for name, value, bound in (
+        ("attenuation", errors.attenuation, ADVISED_ATTENUATION),
+        ("phase speed", errors.speed, ADVISED_SPEED),
+    ):
+        yield Estimate(
+            name=f"relative error of {name}",
+            value=value,
+            where=f"{frequency:.4g} Hz{suffix}",
+            lower_bound=-bound,
+            upper_bound=bound,
+            effect="absorption is strong, and the fractional Laplacian deviates from the power law",
+            remedy=remedy,
+            source="theory/ultrasound.md#3-one-step-with-the-exact-correction",
+        )
 
 
 def _focus(problem: Problem, frequency: float) -> Estimate:
