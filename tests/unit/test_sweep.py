@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 
 from case_files import toml_of, tube_tables
 from seiche.case.quantities import si_value
-from seiche.case.sweep import grid_of, list_of, plan_sweep, split_values
+from seiche.case.sweep import SWEEP, TABLES, grid_of, list_of, plan_sweep, split_values, writing_tables
 from seiche.case.sweep_runs import SweepRuns, table_of
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError, SeicheError
@@ -239,3 +240,45 @@ def test_inputs_are_numbers_where_they_have_a_known_unit(text: str, value: tuple
     assert (result is None) == (value is None)
     if result is not None and value is not None:
         assert result[0] == pytest.approx(value[0], rel=1e-6) and result[1] == value[1]
+
+
+def table_of_one_run() -> SweepTable:
+    return SweepTable([SweepRow("run-0001", "done", {"lattice.tau": "0.8"}, {})], si_value)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_replace_those_of_the_sweep_and_no_foreign_file(name: str, tmp_path: Path) -> None:
+    case, folder, settings = case_of(tmp_path), tmp_path / "sweep", grid_of(["lattice.tau=0.8,0.9"])
+    plan_sweep(case, settings, folder)
+    for _ in range(2):
+        with writing_tables(folder):
+            write_tables(table_of_one_run(), folder)
+            (folder / name).touch()
+    foreign = b"run,state\nsomebody's,own\n"
+    (folder / name).write_bytes(foreign)
+    message = "was not written by this sweep; move it, or choose another folder"
+    with pytest.raises(CaseError, match=message):  # before the first run
+        plan_sweep(case, settings, folder)
+    with pytest.raises(CaseError, match=message), writing_tables(folder):
+        write_tables(table_of_one_run(), folder)
+    assert (folder / name).read_bytes() == foreign
+    assert main(["sweep", str(case), "--set", "lattice.tau=0.8", "-o", str(folder)]) == 2
+    assert (folder / name).read_bytes() == foreign
+
+
+def test_tables_of_a_killed_sweep_and_of_earlier_versions_are_replaced(tmp_path: Path) -> None:
+    case, folder, settings = case_of(tmp_path), tmp_path / "sweep", grid_of(["lattice.tau=0.8"])
+    plan_sweep(case, settings, folder)
+    with pytest.raises(KeyboardInterrupt), writing_tables(folder):
+        write_tables(table_of_one_run(), folder)
+        raise KeyboardInterrupt
+    plan_sweep(case, settings, folder)
+    known = json.loads((folder / SWEEP).read_text())
+    del known["tables"]
+    (folder / SWEEP).write_text(json.dumps(known))
+    with writing_tables(folder):
+        write_tables(table_of_one_run(), folder)
+    (folder / SWEEP).write_text(json.dumps(known))
+    (folder / "sweep.csv").write_text("somebody's,own")
+    with pytest.raises(CaseError, match="was not written by this sweep"):
+        plan_sweep(case, settings, folder)

@@ -7,7 +7,8 @@ import csv
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,18 @@ from typing import Any
 from seiche.case.folder import RECORD
 from seiche.case.kinds import kind_of
 from seiche.case.load import check_tables, read_source
+from seiche.case.output_targets import FILE_KINDS, check_replaceable_file
+from seiche.case.own_files import digest_of, texts_of
 from seiche.case.quantities import shorten
 from seiche.errors import CaseError, FormatError
-from seiche.io.files import replacing
+from seiche.io.files import check_replaceable, replacing
 
 #: File in the folder of a sweep that lists its runs.
 SWEEP = "sweep.json"
+#: Tables of a sweep in its folder, and the first characters of the text ones.
+TABLES = {"sweep.csv": "run,state", "sweep.nc": "CDF", "sweep.png": ""}
+#: Entry instead of a digest while a table is being written.
+_WRITING = "writing"
 #: Maximum number of runs; a larger number is most likely a mistake.
 MAX_RUNS = 10_000
 _OPENING, _CLOSING = "[{(", "]})"
@@ -146,21 +153,62 @@ def plan_sweep(case: Path, values: Sequence[Mapping[str, str]], folder: Path) ->
             f"{folder}: these runs belong to an earlier version of {case}; choose another folder with --output, or "
             "remove this one"
         )
+    check_own_tables(folder)
     folders = {_name(row): str(name) for name, row in known.get("runs", {}).items()}
     for row in values:
         folders.setdefault(_name(row), f"run-{len(folders) + 1:04d}")
-    content = {"case": digest, "runs": {name: dict(json.loads(row)) for row, name in folders.items()}}
+    runs = {name: dict(json.loads(row)) for row, name in folders.items()}
+    _store(folder, {"tables": {}, **known, "case": digest, "runs": runs})
+    run_folders = [folder / folders[_name(row)] for row in values]
+    return [
+        SweepRun(run_folder, dict(row), run_folder / output.checkpoint.file, run_folder / output.summary)
+        for run_folder, row, output in zip(run_folders, values, outputs, strict=True)
+    ]
+
+
+def check_own_tables(folder: Path) -> None:
+    """Raise a CaseError if a table in the folder of a sweep is not one that a sweep wrote there.
+
+    The list of runs has the digests of the tables. Lists of earlier versions have none; then, and after a sweep that
+    was killed while it wrote the table, the first characters decide.
+    """
+    digests = _known(folder).get("tables")
+    for name, start in TABLES.items():
+        path = folder / name
+        if not path.exists():
+            continue
+        message = f"{path} exists and was not written by this sweep; move it, or choose another folder with --output"
+        entries = [_WRITING] if digests is None else texts_of(digests.get(name, []))
+        if _WRITING in entries:
+            check_replaceable(path, start, f"cannot replace {path}", message)
+            check_replaceable_file("sweep", path, FILE_KINDS.get(path.suffix, ""))
+        elif not path.is_file() or digest_of(path) not in entries:
+            raise CaseError(message)
+
+
+@contextmanager
+def writing_tables(folder: Path) -> Iterator[None]:
+    """Allow the tables in the folder of a sweep to be written, and store their digests.
+
+    Raises:
+        CaseError: a table is not one of the sweep, or the list of runs cannot be written.
+    """
+    check_own_tables(folder)
+    known = _known(folder)
+    _store(folder, {**known, "tables": dict.fromkeys(TABLES, _WRITING)})
+    yield
+    written = [name for name in TABLES if (folder / name).is_file()]
+    _store(folder, {**known, "tables": {name: digest_of(folder / name) for name in written}})
+
+
+def _store(folder: Path, content: Mapping[str, Any]) -> None:
+    """Write the list of runs; CaseError if it cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / SWEEP) as part:
             part.write_text(json.dumps(content, indent=1), encoding="utf-8")
     except OSError as error:
         raise CaseError(f"{folder}: cannot be written: {error.strerror}") from None
-    run_folders = [folder / folders[_name(row)] for row in values]
-    return [
-        SweepRun(run_folder, dict(row), run_folder / output.checkpoint.file, run_folder / output.summary)
-        for run_folder, row, output in zip(run_folders, values, outputs, strict=True)
-    ]
 
 
 def _name(row: Mapping[str, str]) -> str:
@@ -178,6 +226,7 @@ def _known(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         assert isinstance(content["case"], str) and isinstance(content["runs"], dict)
+        assert isinstance(content.get("tables", {}), dict)
     except (OSError, ValueError, KeyError, TypeError, AssertionError):
         raise CaseError(f"{path}: is not a list of sweep runs; remove it, or choose another folder") from None
     return dict(content)

@@ -34,7 +34,7 @@ def sweep(
     ] = None,
 ) -> None:
     """Run a case for many values of its keys and write a table of the results; repeat the command to continue."""
-    from seiche.case.sweep import grid_of, list_of, plan_sweep
+    from seiche.case.sweep import grid_of, list_of, plan_sweep, writing_tables
     from seiche.case.sweep_runs import SweepRuns, table_of
     from seiche.report.sweep_table import write_tables
 
@@ -46,7 +46,8 @@ def sweep(
     runs = plan_sweep(case, list_of(values) if values is not None else grid_of(settings or ()), folder)
     batch = SweepRuns(case, runs, jobs=jobs, device=device)
     batch.execute(lambda line: print(f"seiche: {line}", flush=True))
-    written = write_tables(table_of(runs), folder, plot or ())
+    with writing_tables(folder):
+        written = write_tables(table_of(runs), folder, plot or ())
     states = [run.state for run in runs]
     print(f"seiche: {states.count('done')} of {len(runs)} runs are done; wrote {', '.join(map(str, written))}")
     if batch.stopped or "stopped" in states:
