@@ -151,7 +151,7 @@ def test_a_circuit_far_stiffer_than_the_fluid_comes_to_rest_at_its_pressure(sche
     sites = shapes.tube(3.3, 8.0, 1.0)
     outlet = WindkesselIolet(0.5, 0.0, proximal, scheme=scheme)
     solver = Solver(sites, FlowModel(Newtonian(0.3), iolets=(VelocityIolet(1e-4), outlet)), threads=1)
-    solver.advance(12_000)
+    solver.advance(30_000)
     outflow = -solver.measures.iolet_flow()[1]
     assert outflow == pytest.approx(solver.measures.iolet_flow()[0], rel=1e-3)
     assert solver.state().attributes["iolets.outlet.imposed"] == pytest.approx(3 * (0.5 + proximal) * outflow, rel=2e-3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seiche.domain import shapes
-from seiche.flow import FlowModel, Newtonian, PressureIolet, Solver, VelocityIolet, Walls
+from seiche.flow import FlowModel, Newtonian, PressureIolet, Solver, VelocityIolet, Walls, WindkesselIolet
 from seiche.flow.velocity_set import CS2
 
 RADIUS, LENGTH = 5.0, 40.0
@@ -62,3 +62,27 @@ def test_fluid_almost_at_rest_between_openings_stays_so_at_a_low_tau(axis: tuple
     solver = Solver(shapes.tube(RADIUS, 24.0, 1.0, axis=axis), model, threads=1)
     solver.advance(6000)
     assert solver.monitor().mach < 1e-3
+
+
+@pytest.mark.parametrize("axis", [ALIGNED, (1.0, 1.0, 0.0)], ids=["aligned", "diagonal"])
+@pytest.mark.parametrize(("impedances", "mach"), [(0.7, 0.04), (10.0, 0.01)])
+@pytest.mark.parametrize("tau", [0.51, 0.536, 0.6])
+def test_a_windkessel_outlet_of_any_resistance_leaves_the_flow_of_poiseuille(
+    tau: float, impedances: float, mach: float, axis: tuple[float, float, float]
+) -> None:
+    """The explicit coupling was unstable here: along the diagonal at tau 0.51 even with one acoustic impedance."""
+    viscosity, peak = (tau - 0.5) * CS2, mach * CS2**0.5
+    resistance = impedances * CS2**0.5 / (math.pi * RADIUS**2)
+    outlet = WindkesselIolet(0.1 * resistance, 100 / resistance, resistance, scheme="plane")
+    model = FlowModel(Newtonian(viscosity), iolets=(VelocityIolet(peak / 2, ramp=2000), outlet), walls=Walls("bouzidi"))
+    sites = shapes.tube(RADIUS, 24.0, 1.0, axis=axis)
+    solver = Solver(sites, model, threads=1)
+    solver.advance(max(8000, int(5 * RADIUS**2 / (5.783 * viscosity))))
+    inflow, outflow = solver.measures.iolet_flow() * [1, -1]
+    assert outflow == pytest.approx(inflow, rel=5e-3)
+    imposed = solver.state().attributes["iolets.outlet.imposed"]
+    assert imposed == pytest.approx(1.1 * resistance * outflow / CS2, rel=5e-3)
+    x = sites.coords @ (np.array(axis) / np.linalg.norm(axis))
+    part = (x > x.min() + 10) & (x < x.max() - 2)
+    gradient = -CS2 * np.polyfit(x[part], solver.fields(["density"])["density"][part], 1)[0]
+    assert gradient == pytest.approx(8 * viscosity * outflow / (math.pi * RADIUS**4), rel=0.03)

@@ -24,6 +24,11 @@ from seiche.kernels.registry import flow as registry
 
 #: Partial sums of each outlet in the kernels (`kernels/flow/windkessel.hpp`).
 SLOTS = 64
+#: Assumed immediate decrease of the outflow for a higher pressure, divided by that of anti-bounce-back. A larger factor
+#: is a compliance at the outlet, that of a third of a spacing of fluid per unit, which filters the feedback of the
+#: circuit. Without it (1), outlets with a resistance of one acoustic impedance are unstable at tau 0.51
+#: (theory/flow, eq. 20).
+RESPONSE_FACTOR = 32.0
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 def circuit_coefficients(outlet: WindkesselIolet, response: float) -> list[float]:
     """Return the coefficients decay, gain, distal, proximal, response and start of theory/flow, eqs. 19 and 20.
 
-    `response` is the decrease of the outflow for a unit increase of the outlet density.
+    `response` is the assumed decrease of the outflow for a unit increase of the outlet density.
     """
     compliance = outlet.resistance * outlet.compliance
     decay = math.exp(-1.0 / compliance) if compliance > 0 else 0.0
