@@ -25,6 +25,7 @@ if __name__ == "__main__":
 
 import h5py
 import numpy as np
+from fuzz_images import MORE_READERS
 
 from case_files import toml_of, tube_tables
 from gmy_files import four_cube
@@ -262,6 +263,7 @@ READERS: dict[str, tuple[Writer, Callable[[Path], Any]]] = {
         words("Timing Max-Rate CPU Ping-Pongs\nSize 1\t1e-6\t\nSize 2\t1e-6\t2e-6\t\n"),
         lambda path: read_injection(path, shared=True),
     ),
+    **MORE_READERS,
     "run.lock": (words(OWNER), lambda path: lock._owner_at(path)),
     RECORD: (
         words('{"run": "a", "state": "done", "files": ["x"]}'),

@@ -201,3 +201,50 @@ def test_an_image_repeats_along_periodic_axes(tmp_path: Path) -> None:
     layers = np.bincount(sites.coords[:, 0])
     assert (layers == layers[0]).all()
     assert layers[0] * sites.spacing**2 == pytest.approx(np.pi * 1e-6, rel=0.05)
+
+
+@pytest.mark.parametrize(("keyword", "value"), [("ImageOrientationPatient", [1.0, 0.0]), ("PixelSpacing", [1.0])])
+def test_an_invalid_value_in_a_later_slice_is_one_line(
+    tmp_path: Path, small: VoxelImage, keyword: str, value: list[float]
+) -> None:
+    pydicom = pytest.importorskip("pydicom")
+    write_dicom(tmp_path, small)
+    for path in sorted(tmp_path.glob("*.dcm"))[1:]:  # whichever slice comes first is valid or not the only one
+        item = pydicom.dcmread(path)
+        setattr(item, keyword, value)
+        item.save_as(path)
+    with pytest.raises(FormatError, match=f"{keyword}: cannot be read"):
+        read_image(tmp_path)
+
+
+def test_images_that_declare_more_than_free_memory_are_refused_before_they_are_read(
+    tmp_path: Path, small: VoxelImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nibabel, tifffile = pytest.importorskip("nibabel"), pytest.importorskip("tifffile")
+    pydicom = pytest.importorskip("pydicom")
+    write_nifti(tmp_path / "a.nii.gz", small, "mm")
+    tifffile.imwrite(tmp_path / "a.tif", small.values.T, compression="zlib")
+    write_dicom(tmp_path / "series", small)
+    monkeypatch.setattr("seiche.io.arrays.available_memory", lambda: 100)
+
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("the values were read")
+
+    monkeypatch.setattr(nibabel.arrayproxy.ArrayProxy, "__array__", fail)
+    monkeypatch.setattr(tifffile.TiffPageSeries, "asarray", fail)
+    monkeypatch.setattr(pydicom.FileDataset, "pixel_array", property(fail))
+    for name in ("a.nii.gz", "a.tif", "series"):
+        with pytest.raises(FormatError, match="only 100 bytes of memory are free"):
+            read_image(tmp_path / name, voxel=VOXEL)
+
+
+def test_a_tiff_whose_pages_form_a_loop_is_read_to_its_end(tmp_path: Path, small: VoxelImage) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, small.values[:, :, 0].T, metadata=None)
+    with tifffile.TiffFile(path) as file:
+        first, count = file.pages[0].offset, len(file.pages[0].tags)
+    content = bytearray(path.read_bytes())
+    content[first + 2 + 12 * count : first + 6 + 12 * count] = first.to_bytes(4, "little")
+    path.write_bytes(content)
+    assert read_image(path, voxel=VOXEL[:2]).values.shape == small.values.shape[:2]

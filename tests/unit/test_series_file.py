@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
+from seiche.errors import FormatError
 from seiche.io.files import part_path
 from seiche.io.series_file import SeriesFile, complete_series
 
@@ -118,3 +119,22 @@ def test_states_after_the_end_are_not_kept_and_a_file_without_states_stays(tmp_p
     checked(path, 2)
     with pytest.raises(OSError, match=r"plane\.h5\.part"):
         complete_series(path, 1.1)
+
+
+@pytest.mark.parametrize("kind", ["external", "virtual"])
+def test_a_part_with_data_in_another_file_is_not_followed(kind: str, tmp_path: Path) -> None:
+    """A file that anybody may have placed there could otherwise copy any file into the result."""
+    path, secret = tmp_path / "a.h5", tmp_path / "secret"
+    with h5py.File(secret, "w") as file:
+        file["data"] = np.ones((2, 4), "f4")
+    with h5py.File(part_path(path), "w", libver="latest") as file:
+        file["time"] = [0.5, 1.0]
+        if kind == "external":
+            file.create_dataset("velocity", (2, 4), "f4", external=[(str(secret), 0, 32)])
+        else:
+            layout = h5py.VirtualLayout((2, 4), "f4")
+            layout[:] = h5py.VirtualSource(str(secret), "data", (2, 4))
+            file.create_virtual_dataset("velocity", layout)
+    with pytest.raises(FormatError, match="velocity: is stored in other files, which are not read"):
+        complete_series(path, 2.0)
+    assert not path.exists()

@@ -17,6 +17,7 @@ from rich.table import Table
 
 import seiche
 from seiche.errors import FormatError
+from seiche.io.arrays import one_line
 from seiche.io.files import replacing
 from seiche.observe.origin import commit
 
@@ -58,8 +59,8 @@ def read_rows(path: Path, row_type: type[RowT], description: str) -> list[RowT]:
     """
     try:
         return [row_type(**entry) for entry in json.loads(path.read_text())["rows"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(path, "rows", f"not {description}: {error}") from None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FormatError(path, "rows", f"not {description}: {one_line(error)}") from None
 
 
 def rank_counts(maximum: int) -> list[int]:

@@ -42,9 +42,12 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:80] or type(error).__name__
 
 
-def _check_declared_size(path: object, where: str, declared: int, stored: int) -> None:
-    """Raise FormatError if `declared` bytes of an array exceed those that `stored` bytes can encode, or free memory."""
-    if declared > (1 << 20) + _MAX_COMPRESSION_RATIO * stored:
+def check_declared_size(path: object, where: str, declared: int, stored: int | None) -> None:
+    """Raise FormatError if `declared` bytes of an array exceed those that `stored` bytes can encode, or free memory.
+
+    With None, as for an unknown compression, only the free memory is compared.
+    """
+    if stored is not None and declared > (1 << 20) + _MAX_COMPRESSION_RATIO * stored:
         raise FormatError(path, where, f"declares {declared} bytes: more than the file can contain")
     free_bytes = available_memory()
     if free_bytes and declared > free_bytes:
@@ -108,7 +111,7 @@ def check_structure(file: h5py.File) -> None:
         for key in item.attrs:
             space = item.attrs.get_id(key)
             size = math.prod(space.shape) * space.dtype.itemsize
-            _check_declared_size(file.filename, f"attribute {key} of {name}", size, stored)
+            check_declared_size(file.filename, f"attribute {key} of {name}", size, stored)
             variable_texts.extend([key] if space.dtype.kind == "O" else [])
         if isinstance(item, h5py.Dataset) and item.dtype.kind == "O":
             variable_texts.append(name)
@@ -144,6 +147,11 @@ def _check_heaps(path: Path) -> None:
 
 
 def values_of(file: h5py.File, name: str) -> Array:
+    """Return the values of a data set of a file; may raise the errors of `checked_dataset`."""
+    return np.asarray(checked_dataset(file, name)[()])
+
+
+def checked_dataset(file: h5py.File, name: str) -> h5py.Dataset:
     """Return a data set of a file.
 
     Raises FormatError if it is missing, stored in other files, or larger than the file or the free memory.
@@ -156,8 +164,8 @@ def values_of(file: h5py.File, name: str) -> Array:
     properties = dataset.id.get_create_plist()
     if properties.get_external_count() or properties.get_layout() == h5py.h5d.VIRTUAL:
         raise FormatError(path, name, "is stored in other files, which are not read")
-    _check_declared_size(path, name, int(dataset.size or 0) * dataset.dtype.itemsize, Path(path).stat().st_size)
-    return np.asarray(dataset[()])
+    check_declared_size(path, name, int(dataset.size or 0) * dataset.dtype.itemsize, Path(path).stat().st_size)
+    return dataset
 
 
 def read_npy(path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
@@ -237,6 +245,6 @@ def _read_plain(
         raise FormatError(path, where, "not an array of numbers")
     if shape is not None and stored_shape != shape:
         raise FormatError(path, where, f"shape {stored_shape} is not the grid's {shape}")
-    _check_declared_size(path, where, dtype.itemsize * int(np.prod(stored_shape, dtype=object)), stored)
+    check_declared_size(path, where, dtype.itemsize * int(np.prod(stored_shape, dtype=object)), stored)
     stream.seek(0)
     return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))

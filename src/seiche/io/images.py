@@ -7,8 +7,11 @@ increasing (left-posterior-superior). The first axis of an array is x.
 
 from __future__ import annotations
 
+import logging
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ import numpy.typing as npt
 
 from seiche.domain.voxels import VoxelImage
 from seiche.errors import BackendUnavailable, FormatError
-from seiche.io.arrays import one_line, read_image_array
+from seiche.io.arrays import check_declared_size, one_line, read_image_array
 
 #: Suffixes of the supported files; a folder is a DICOM series or a stack of TIFF files.
 SUFFIXES = (".npy", ".npz", ".nii", ".nii.gz", ".tif", ".tiff")
@@ -136,6 +139,7 @@ def _read_nifti(path: Path) -> _Raw:
         file = nibabel.load(path)
         if hasattr(file, "header") and int(np.prod(file.shape[3:], dtype=object)) > 1:
             raise FormatError(path, "shape", f"{file.shape} has more than three axes; expected one volume")
+        _check_nifti_size(path, file)
         values = np.asanyarray(file.dataobj)
         matrix = np.asarray(file.affine, np.float64)
         unit = _UNITS.get(file.header.get_xyzt_units()[0], _MILLIMETRE)
@@ -148,8 +152,16 @@ def _read_nifti(path: Path) -> _Raw:
     return _Raw(values, matrix[:dim, :dim] * unit, matrix[:dim, 3] * unit, unit)
 
 
+def _check_nifti_size(path: Path, file: Any) -> None:
+    """Raise FormatError if the values that the header declares do not fit into the file or into free memory."""
+    count, stored = math.prod(int(n) for n in file.shape), path.stat().st_size
+    check_declared_size(path, "array", count * file.get_data_dtype().itemsize, stored)
+    check_declared_size(path, "array", count * np.dtype(np.float64).itemsize, None)  # after scaling
+
+
 def _read_dicom(path: Path) -> _Raw:
     slices = _dicom_slices(path)
+    _check_dicom_size(path, slices)
     (_, first), place = slices[0], "ImageOrientationPatient"
     try:
         along_row, along_column = _numbers(first.ImageOrientationPatient, 6).reshape(2, 3)
@@ -162,17 +174,40 @@ def _read_dicom(path: Path) -> _Raw:
         raise FormatError(path, place, f"cannot be read: {one_line(error)}") from None
     planes: list[npt.NDArray[Any]] = []
     for file, item in slices:
-        orientation = _numbers(item.ImageOrientationPatient, 6).reshape(2, 3)
-        if not np.allclose(orientation, (along_row, along_column), atol=1e-4):
-            raise FormatError(file, "ImageOrientationPatient", "differs from that of other slices")
-        if not np.allclose(_numbers(item.PixelSpacing, 2), spacing, rtol=1e-4):
-            raise FormatError(file, "PixelSpacing", "differs from that of other slices")
+        _check_orientation(file, item, (along_row, along_column), spacing)
         planes.append(_dicom_pixels(file, item))
         if planes[-1].ndim != 2 or planes[-1].shape != planes[0].shape:
             raise FormatError(file, "PixelData", f"has the shape {planes[-1].shape}; expected one grey image per file")
     step = _slice_step(path, positions, normal)
     matrix = np.stack([along_row * spacing[1], along_column * spacing[0], step], axis=1) * _MILLIMETRE
     return _Raw(np.stack(planes, axis=-1).transpose(1, 0, 2), matrix, positions[0] * _MILLIMETRE, _MILLIMETRE)
+
+
+def _check_dicom_size(path: Path, slices: Sequence[tuple[Path, Any]]) -> None:
+    """Raise FormatError if the pixels that the slices declare do not fit into free memory."""
+    total, factors = 0, ("Rows", "Columns", "NumberOfFrames", "SamplesPerPixel")
+    for file, item in slices:
+        try:
+            pixels = math.prod(int(item.get(key) or 1) for key in factors)
+        except Exception as error:  # pydicom raises errors of many kinds for invalid values
+            raise FormatError(file, "Rows, Columns", f"cannot be read: {one_line(error)}") from None
+        total += pixels * np.dtype(np.float64).itemsize  # after rescaling
+    check_declared_size(path, "PixelData", 2 * total, None)  # slices, and the volume made of them
+
+
+def _check_orientation(file: Path, item: Any, axes: tuple[Any, Any], spacing: npt.NDArray[np.float64]) -> None:
+    """Raise FormatError if a slice has another orientation or spacing, or one that cannot be read."""
+    place = "ImageOrientationPatient"
+    try:
+        orientation = _numbers(item.ImageOrientationPatient, 6).reshape(2, 3)
+        place = "PixelSpacing"
+        own_spacing = _numbers(item.PixelSpacing, 2)
+    except Exception as error:  # pydicom raises errors of many kinds for invalid values
+        raise FormatError(file, place, f"cannot be read: {one_line(error)}") from None
+    if not np.allclose(orientation, axes, atol=1e-4):
+        raise FormatError(file, "ImageOrientationPatient", "differs from that of other slices")
+    if not np.allclose(own_spacing, spacing, rtol=1e-4):
+        raise FormatError(file, "PixelSpacing", "differs from that of other slices")
 
 
 def _dicom_slices(path: Path) -> list[tuple[Path, Any]]:
@@ -241,25 +276,47 @@ def _tiff_files(folder: Path) -> list[Path]:
 
 
 def _read_tiff_folder(path: Path) -> _Raw:
-    images = [_read_tiff(file) for file in _tiff_files(path)]
+    files = _tiff_files(path)
+    images = [_read_tiff(file, slices=2 * len(files)) for file in files]  # slices, and the volume made of them
     shapes = {image.values.shape for image in images}
     if len(shapes) > 1 or len(images[0].values.shape) != 2 or len(images) < 2:
         raise FormatError(path, "folder", f"has TIFF files of the shapes {sorted(shapes)}; expected equal slices")
     return replace(images[0], values=np.stack([image.values for image in images], axis=-1), matrix=None, origin=None)
 
 
-def _read_tiff(path: Path) -> _Raw:
+def _read_tiff(path: Path, slices: int = 1) -> _Raw:
+    """Return the image in a file, which must fit into free memory `slices` times."""
     tifffile = _module("tifffile")
     try:
-        with tifffile.TiffFile(path) as file:
+        with _without_messages("tifffile"), tifffile.TiffFile(path) as file:
+            len(file.pages)  # finds the last page; without it, a loop of pages would be followed forever
+            series = file.series[0]
+            declared = math.prod(int(n) for n in series.shape) * np.dtype(series.dtype).itemsize
+            plain = all(int(page.compression) == 1 for page in file.pages)
+            check_declared_size(path, "array", declared * slices, None)
+            if plain and declared > path.stat().st_size:
+                raise FormatError(path, "array", f"declares {declared} bytes: more than the file contains")
             values = np.asarray(file.series[0].asarray()).squeeze()
             size = _tiff_voxel(file, values.ndim)
+    except FormatError:
+        raise
     except Exception as error:  # tifffile raises errors of many kinds for damaged files
         raise FormatError(path, "whole file", f"not a readable TIFF file: {one_line(error)}") from None
     if values.ndim not in (2, 3):
         raise FormatError(path, "array", f"has the shape {values.shape}; expected grey slices")
     matrix = None if size is None else np.diag(size)
     return _Raw(values.transpose(), matrix, None, None if size is None else 1.0)
+
+
+@contextmanager
+def _without_messages(name: str) -> Iterator[None]:
+    """Suppress what a library logs about a damaged file, which becomes one line of an error."""
+    logger = logging.getLogger(name)
+    previous, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = previous
 
 
 def _tiff_voxel(file: Any, dim: int) -> list[float] | None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
-from seiche.io.arrays import check_structure, values_of
+from seiche.io.arrays import check_structure, checked_dataset, values_of
 from seiche.io.files import part_path, publish, replacing, sync_folder
 from seiche.io.mark import new_hdf5
 from seiche.io.parallel import ParallelFile
@@ -69,10 +69,11 @@ class SeriesFile:
     def reopen(self, capacity: int) -> None:
         """Continue the closed file, with space for `capacity` states in total."""
         with h5py.File(self.path, "r", locking=False) as file:
-            times = file["time"][:]
+            times = values_of(file, "time")
+            series_data = {name: checked_dataset(file, name) for name in self._shapes}
             self._open(max(capacity, len(times)))
             for number, time in enumerate(times):
-                self.append(float(time), {name: file[name][number] for name in self._shapes})
+                self.append(float(time), {name: rows[number] for name, rows in series_data.items()})
 
     def close(self) -> None:
         """Rename the file to its final name, without the space for states that were not written."""
@@ -97,11 +98,12 @@ def complete_series(path: Path, end: float) -> tuple[int, Path]:
     with h5py.File(part, "r", locking=False) as file:
         check_structure(file)
         times = values_of(file, "time")
+        series_data = {name: checked_dataset(file, name) for name in file}
         count = int(np.argmax([*((times > end) | (times <= 0.0)), True]))
         if count:
             with replacing(part) as temporary, new_hdf5(temporary, libver="earliest") as copy:
                 copy.attrs.update(file.attrs)
-                for name, rows in file.items():
+                for name, rows in series_data.items():
                     series = copy.create_dataset(name, (count, *rows.shape[1:]), rows.dtype)
                     for number in range(count):
                         series[number] = rows[number]
