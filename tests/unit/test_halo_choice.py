@@ -293,7 +293,13 @@ def test_gpus_of_a_node_share_its_network_in_calls_of_nccl_too() -> None:
     fast = [path(name, 9e-6, 4e-11).model_copy(update={"locality": "off-node"}) for name in names]
     machine = NODE.model_copy(update={"paths": [*NODE.paths, *fast], "launch": {"device": Launch(kernel=1e-6)}})
     single = transport_times(machine, places, 0, (8,), sent=(size,), received=(size,))["nccl"]
-    assert single == pytest.approx(9e-6 + 4e-11 * size + 2e-6)  # the file has no limit
+    # Without a limit in the file, a node sends no faster than one process does.
+    assert machine.has_assumed_node_rate and not NODE.has_assumed_node_rate
+    assert single == pytest.approx(9e-6 + 8 * 4e-11 * size + 2e-6)
+    alone = [place for place in places if place.gpu.endswith("0")]
+    assert transport_times(machine, alone, 0, (1,), sent=(size,), received=(size,))["nccl"] == pytest.approx(
+        9e-6 + 4e-11 * size + 2e-6
+    )
     for measured in ("host", "nccl"):
         limited = machine.model_copy(update={"injection": [Injected(path=measured, rate=rate)]})
         for graphs in (False, True):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from scipy.optimize import nnls
 
 from seiche.machine.laws import terms
 from seiche.machine.laws.curve import Curve, Piece, postal
+from seiche.machine.laws.file import FittedPiece, Measured
 from seiche.machine.laws.fit import (
     errors,
     fit,
@@ -21,6 +24,7 @@ from seiche.machine.laws.fit import (
     without_disturbance,
 )
 from seiche.machine.laws.models import MessageModel, max_rate
+from seiche.machine.measure.survey import _Survey
 
 SIZES = 2.0 ** np.arange(2, 22)
 #: Two protocols: the second starts later and is faster.
@@ -166,3 +170,21 @@ def test_no_message_takes_longer_than_a_larger_one_and_small_differences_are_not
     seconds, lines = without_disturbance([1, 8, 64, 512], [1e-6, 2e-6, 1.2e-6, 3e-6])
     np.testing.assert_array_equal(seconds, [1e-6, 1.2e-6, 1.2e-6, 3e-6])
     assert lines == []
+
+
+def test_an_injection_rate_is_not_fitted_to_one_measurement() -> None:
+    """The last protocol begins at the largest size: the three largest sizes are used, or none."""
+    first = FittedPiece(begin=0, end=1 << 20, alpha=2e-6, beta=1e-10)
+    pieces = [first, FittedPiece(begin=1 << 20, end=1 << 21, alpha=5e-6, beta=5e-11)]
+    measured = Measured(path="host", locality="off-node", pieces=pieces)
+    seconds = {size: 8 * size / 1e10 + measured.curve.piece(size).alpha for size in (1 << 16, 1 << 18, 1 << 20)}
+    for sizes, expected in ((tuple(seconds), 3), ((1 << 20,), 0)):
+        rows = [(8, size, SimpleNamespace(minimum=seconds[size])) for size in sizes]
+        survey = SimpleNamespace(injection=[], absent={})
+        _Survey._inject(survey, measured, rows)  # type: ignore[arg-type]
+        assert [limit.points for limit in survey.injection] == [expected] * bool(expected)
+        if expected:
+            assert survey.injection[0].rate == pytest.approx(1e10)
+        else:
+            reason = "only 1 of its measurements can be fitted; 3 are needed"
+            assert survey.absent == {"injection of host off-node": reason}

@@ -262,6 +262,14 @@ def test_the_warnings_of_a_machine_file_are_repeated(tmp_path: Path) -> None:
     assert line in result.notes
 
 
+def test_a_machine_without_an_injection_rate_is_noted(tmp_path: Path) -> None:
+    summit, case = read_machine("summit"), planned_case(case_file(tmp_path, "ultrasound"))
+    for measured, noted in ((summit, False), (summit.model_copy(update={"injection": []}), True)):
+        notes = predict_case(case, measured, [1]).notes
+        text = "has no injection rate: a node is assumed to send no faster than one process does"
+        assert any(text in note for note in notes) == noted
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_stages_of_ultrasound_declare_the_bytes_of_the_theory(tmp_path: Path, device: str) -> None:
     """Theory/ultrasound, "Transforms and bytes": lossless, uniform, single precision, a spectrum of n/2 + 1 numbers."""

@@ -129,6 +129,11 @@ def predict_case(
             f"machine {machine.name!r} has no confidence intervals: the predicted intervals exclude the uncertainty "
             "of the machine"
         )
+    if machine.has_assumed_node_rate:
+        notes.append(
+            f"machine {machine.name!r} has no injection rate: a node is assumed to send no faster than one process "
+            "does; measure it with `seiche bench machine` on several ranks of two nodes"
+        )
     if warnings := [f"{path.path} {path.locality}: {line}" for path in machine.paths for line in path.warnings]:
         more = f" (and {len(warnings) - 1} more in its file)" if len(warnings) > 1 else ""
         notes.append(f"machine {machine.name!r} was measured with warnings: {warnings[0]}{more}")

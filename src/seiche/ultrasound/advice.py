@@ -66,7 +66,7 @@ def initial_frequencies(problem: Problem) -> tuple[float, float] | None:
     speed = float(problem.sound_speed[index]) if isinstance(problem.sound_speed, np.ndarray) else problem.sound_speed
     peaks, max_frequencies = [], []
     for axis, spacing in enumerate(problem.spacing):
-        line = np.asarray(pressure[(*index[:axis], slice(None), *index[axis + 1 :])], np.float64)
+        line = np.moveaxis(pressure, axis, -1)[(*index[:axis], *index[axis + 1 :])].astype(np.float64)
         if problem.outer_end is not None and axis == len(problem.spacing) - 1:
             line = np.concatenate([line[:0:-1], line])  # a radius continues beyond the axis
         frequencies = speed * np.fft.rfftfreq(len(line), spacing)

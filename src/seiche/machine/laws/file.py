@@ -250,13 +250,27 @@ class Machine(_Section):
         return MessageModel(curves, self.node_rate(path), gaps)
 
     def node_rate(self, path: PathName) -> float:
-        """Return the injection rate limit (B/s) of a node over a path, infinite if none was measured.
+        """Return the injection rate limit (B/s) of a node over a path.
 
         All paths use the same network interfaces. A path without a measured limit has the largest limit of the others.
+        Without any limit, a node sends no faster than one process does (theory/movement, section 3): the largest rate
+        of a single off-node message on any path, infinite if the file has no off-node messages.
         """
         rates: dict[str, float] = {entry.path: entry.rate for entry in self.injection if entry.locality == "off-node"}
         own_rate = rates.get(path.removesuffix("_exchange").removesuffix("_graph"))
-        return own_rate if own_rate is not None else max(rates.values(), default=math.inf)
+        if own_rate is not None:
+            return own_rate
+        return max(rates.values(), default=self._single_rate())
+
+    @property
+    def has_assumed_node_rate(self) -> bool:
+        """Whether the file has off-node messages, but no injection rate, so that `node_rate` is an assumption."""
+        return math.isfinite(self._single_rate()) and all(entry.locality != "off-node" for entry in self.injection)
+
+    def _single_rate(self) -> float:
+        """Return the largest asymptotic rate (B/s) of a single off-node message."""
+        betas = [entry.curve.piece(math.inf).beta for entry in self.paths if entry.locality == "off-node"]
+        return max((1.0 / beta for beta in betas if beta > 0), default=math.inf)
 
     def strategy_paths(self, device: PathName = "device_mpi", *, both_ways: bool = False) -> Paths:
         """Return the paths that exchange strategies use; copies are those of the GPU nearest to the process.

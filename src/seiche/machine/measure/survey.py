@@ -45,6 +45,8 @@ _FILE_SHARE = 1 / 24
 _SINGLE_RANK = "only one rank: start with mpiexec on two or more"
 _NO_GPU = "no GPU"
 _GPU_PATHS = "device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"
+#: Minimum number of measurements, and of the largest message sizes, from which an injection rate is fitted.
+_INJECTION_SIZES = 3
 #: Attributes of a survey that become fields of the machine.
 _RESULT_FIELDS = ("paths", "injection", "memory", "memory_intervals", "sharing", "launch", "probes", "absent")
 
@@ -127,6 +129,7 @@ class _Survey:
 
     def _inject(self, measured: Measured, rows: Sequence[tuple[int, int, Any]]) -> None:
         senders, sizes, timings = zip(*rows, strict=True)
+        last_protocol, largest = measured.pieces[-1].begin, sorted(set(sizes))[-_INJECTION_SIZES:]
         try:
             rate, points = terms.injection_rate(
                 senders,
@@ -134,8 +137,10 @@ class _Survey:
                 [timing.minimum for timing in timings],
                 measured.curve,
                 min_senders=min(terms.SATURATING_SENDERS, max(senders)),
-                min_size=min(measured.pieces[-1].begin, max(sizes)),
+                min_size=min(last_protocol, largest[0]),
             )
+            if points < _INJECTION_SIZES:
+                raise ValueError(f"only {points} of its measurements can be fitted; {_INJECTION_SIZES} are needed")
         except ValueError as error:
             self.absent[f"injection of {measured.path} {measured.locality}"] = str(error)
             return
