@@ -11,6 +11,7 @@ from pathlib import Path
 from seiche.case.kind import CaseRun
 from seiche.case.output import Output
 from seiche.io.background import BackgroundWriter, Job
+from seiche.report.page_size import PageSize, page
 
 
 class Outputs:
@@ -127,11 +128,12 @@ class Outputs:
         """Take the current state, which has been checked, for an output."""
         self._take(output)
 
-    def finish(self) -> list[Path]:
-        """Complete all files and return them."""
+    def finish(self, requested: PageSize) -> list[Path]:
+        """Complete all files and return them; pictures have the `requested` resolution and size."""
         self.drain()
         self.close()
-        return [path for output in self.items for path in output.finish()]
+        with page(requested):
+            return [path for output in self.items for path in output.finish()]
 
     def close(self) -> None:
         """Close all files; incomplete states are discarded (not collective).

@@ -4,12 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from seiche.case.quantities import Interval, PositiveTime
 from seiche.case.tables import FileName, OutputName, Table, TraceName, first_duplicate
+from seiche.errors import CaseError
+from seiche.report.page_size import MAX_DPI, MIN_DPI, PageSize, page_of, parse_size
+
+
+def _size_of_pictures(value: str) -> str:
+    try:
+        PageSize(None, parse_size(value))
+    except CaseError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+PictureSize = Annotated[str, AfterValidator(_size_of_pictures)]
 
 
 class CaseTable(Table):
@@ -51,6 +64,17 @@ class OutputTable(Table):
         description="maximum number of states waiting to be written; the run pauses when it is reached",
     )
 
+    picture_dpi: int | None = Field(
+        default=None, ge=MIN_DPI, le=MAX_DPI, description="dots per inch of pictures and films; 300 by default"
+    )
+    picture_size: PictureSize | None = Field(
+        default=None, description='width and height of pictures and films in mm, such as "180x100"'
+    )
+
+    def page(self) -> PageSize:
+        """Return resolution and size of the pictures."""
+        return page_of(self.picture_dpi, self.picture_size)
+
     def files(self) -> Iterator[tuple[str, str]]:
         """Yield key and name of every output file of the run."""
         yield "output.checkpoint.file", self.checkpoint.file
@@ -62,6 +86,14 @@ class OutputTable(Table):
         """Yield key and value (steps or s) of every interval between states in files."""
         if self.checkpoint.every is not None:
             yield "output.checkpoint.every", self.checkpoint.every
+
+    @model_validator(mode="after")
+    def _page_is_valid(self) -> Self:
+        try:
+            self.page()
+        except CaseError as error:
+            raise ValueError(f"picture_{error}") from None
+        return self
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:

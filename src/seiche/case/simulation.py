@@ -363,7 +363,7 @@ class Simulation(Closing):
         return PerformanceReport(self.solver, self.seconds, self._bandwidth, overhead, self.set_up.seconds())
 
     def _finish(self, stopped: str | None) -> Outcome:
-        files = self.outputs.finish()
+        files = self.outputs.finish(self.setup.case.output.page())
         performance, results = self.performance(), self.case_run.results(files)
         estimates = self.estimates()
         summary = summary_of(

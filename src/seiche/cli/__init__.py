@@ -25,11 +25,12 @@ from seiche.case.stop_signals import InterruptError, command_signals
 from seiche.cli import movement as movement  # adds commands to `bench`
 from seiche.cli.bench import bench
 from seiche.cli.calibrate import calibrate
-from seiche.cli.options import output_folder, world_of_command
+from seiche.cli.options import DpiOption, SizeOption, output_folder, world_of_command
 from seiche.cli.start import new, schema
 from seiche.cli.sweep import sweep
 from seiche.cli.validate import validate
 from seiche.errors import CaseError, SeicheError
+from seiche.report.page_size import page, page_of
 
 if TYPE_CHECKING:
     from seiche.case.outcome import Outcome
@@ -180,17 +181,20 @@ def check(
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw geometry, media, openings, sources and sensors here.")
     ] = None,
+    dpi: DpiOption = None,
+    size: SizeOption = None,
 ) -> None:
     """Print resolution, limits, memory and cost of a case, without allocating its fields."""
     from seiche.case.kinds import kind_of
     from seiche.case.load import read_source
 
-    world = world_of_command(single_rank=True)
+    world, requested = world_of_command(single_rank=True), page_of(dpi, size)
     source = read_source(case, changes or (), device)
     if picture is not None and world.rank == 0:
         from seiche.case.pictures import draw_case
 
-        print(f"picture: {draw_case(source, picture)}")
+        with page(requested):
+            print(f"picture: {draw_case(source, picture)}")
     lines = kind_of(source).check(source, world, ranks or world.size)
     if world.rank == 0:
         print("\n".join(lines))
@@ -221,6 +225,8 @@ def predict(
     former_fallback: Annotated[Path | None, typer.Option("--with", hidden=True)] = None,
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also store the results here.")] = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw strong and weak scaling here.")] = None,
+    dpi: DpiOption = None,
+    size: SizeOption = None,
 ) -> None:
     """Predict the time of a step of a case on a machine, for several numbers of ranks, without running it."""
     if _is_other_rank():
@@ -231,7 +237,8 @@ def predict(
         print("note: --with is now called --fallback-machine", file=sys.stderr)
     fallback = fallback_machine or former_fallback
     paths = {"machine": machine, "run": run, "run_on": run_on, "fallback": fallback, "output": json, "figure": figure}
-    predict_ranks(case, ranks=ranks, device=device, overrides=changes or (), ranks_per_node=per_node, **paths)
+    with page(page_of(dpi, size)):
+        predict_ranks(case, ranks=ranks, device=device, overrides=changes or (), ranks_per_node=per_node, **paths)
 
 
 def _is_other_rank() -> bool:
@@ -249,13 +256,16 @@ def render(
     ] = None,
     every: Annotated[int, typer.Option(min=1, help="Interval of states in a film.")] = 1,
     series: Annotated[str | None, typer.Option(metavar="NAME", help="File name of the cells or snapshots.")] = None,
+    dpi: DpiOption = None,
+    size: SizeOption = None,
 ) -> None:
     """Draw the cells of a run, coloured by velocity, or its waves in a plane."""
     if _is_other_rank():
         return
     from seiche.case.render import render as draw
 
-    print(draw(folder, moving=film, output=output, every=every, series=series))
+    with page(page_of(dpi, size)):
+        print(draw(folder, moving=film, output=output, every=every, series=series))
 
 
 @app.command()

@@ -37,6 +37,12 @@ def output_folder(text: str | Path) -> Path:
 
 
 _STORE_HELP = "Also store the results here."
+DpiOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Dots per inch of the picture, 30 to 1200; 300 by default.")
+]
+SizeOption = Annotated[
+    str | None, typer.Option(metavar="WxH", help="Width and height of the picture in mm, such as 180x100.")
+]
 DeviceOption = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help=_STORE_HELP, callback=_checked_benchmark_path)

@@ -14,11 +14,14 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 from seiche.io.cell_files import CellSurfaces
 from seiche.report.film import film_frame, write_film
-from seiche.report.style import DOUBLE_COLUMN, color_bar, new_figure, nice_length, paper_style, store
+from seiche.report.page_size import current_page
+from seiche.report.scene import ParallelView, SceneSurface, can_render, closed_holes, render_scene
+from seiche.report.style import DOTS_PER_INCH, DOUBLE_COLUMN, color_bar, new_figure, nice_length, paper_style, store
 from seiche.report.surface import Direction, screen_axes, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
     from PIL.Image import Image
 
@@ -26,6 +29,8 @@ Floats = npt.NDArray[np.floating[Any]]
 
 #: Grey level of the back wall, opacity of the front wall, and fraction of white in the shades of the back wall.
 _BACK_GREY, _FRONT_OPACITY, _BACK_WHITE = 0.8, 0.07, 0.6
+#: Opacity of the front wall where PyVista renders, and the maximum width of its picture in pixels.
+_SCENE_OPACITY, _MAX_SCENE_WIDTH = 0.15, 6000
 #: Percentile of the speeds at the end of the colour scale.
 _TOP_PERCENTILE = 99.5
 #: Width of a film in pixels, and duration of a frame (ms).
@@ -138,17 +143,10 @@ def _draw_cells(
     figure.patch.set_facecolor("white")
     axes = figure.add_subplot()
     colors = ScalarMappable(Normalize(0.0, max_speed * 1e3), "viridis")
-    frame = screen_axes(camera.view, camera.up)
-    if wall is not None and len(wall.faces):
-        _add_faces(axes, wall, frame, lambda faces: np.full((len(faces), 3), _BACK_GREY), back=True, alpha=1.0)
-    speeds = np.linalg.norm(state.on_vertices["velocity"], axis=1) * 1e3
-
-    def color_of_faces(faces: npt.NDArray[np.integer[Any]]) -> Floats:
-        return np.asarray(colors.to_rgba(speeds[faces].mean(axis=1))[:, :3])
-
-    _add_faces(axes, state, frame, color_of_faces, back=False, alpha=1.0)
-    if wall is not None and len(wall.faces):
-        _add_faces(axes, wall, frame, lambda faces: np.full((len(faces), 3), 0.45), back=False, alpha=_FRONT_OPACITY)
+    if can_render():
+        _add_scene(axes, state, wall, camera, colors)
+    else:
+        _add_triangles(axes, state, wall, camera, colors)
     axes.set_xlim(camera.low[0], camera.high[0])
     axes.set_ylim(camera.low[1], camera.high[1])
     axes.set_aspect("equal")
@@ -157,6 +155,54 @@ def _draw_cells(
     _scale_bar(axes, float(sides[0]))
     axes.set_title(f"{state.time * 1e3:.3g} ms", loc="right", fontsize=7)
     return figure
+
+
+def _speeds(state: CellSurfaces) -> Floats:
+    """Return the speed of each vertex, mm/s."""
+    return np.asarray(np.linalg.norm(state.on_vertices["velocity"], axis=1) * 1e3)
+
+
+def _add_scene(
+    axes: Axes, state: CellSurfaces, wall: CellSurfaces | None, camera: Camera, colors: ScalarMappable
+) -> None:
+    """Draw smooth cells in a closed vessel: the wall behind them opaque, before them transparent."""
+    surfaces = []
+    if wall is not None and len(wall.faces):
+        vertices = np.asarray(wall.vertices, np.float64) * 1e6
+        caps = closed_holes(vertices, wall.faces)
+        grey = np.full((len(vertices), 3), _BACK_GREY)
+        for faces in (wall.faces, caps):  # apart, so that the edges between them stay sharp
+            surfaces.append(SceneSurface(vertices, faces, grey, side="back", ambient=0.6))
+        surfaces.append(
+            SceneSurface(vertices, wall.faces, 0.6 * grey, opacity=_SCENE_OPACITY, side="front", ambient=0.6)
+        )
+    rgb = np.asarray(colors.to_rgba(_speeds(state)))[:, :3]
+    vertices = np.asarray(state.vertices, np.float64) * 1e6
+    surfaces.append(SceneSurface(vertices, state.faces, rgb, is_refined=True))
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    width = figure.get_size_inches()[0] * (current_page().dpi or DOTS_PER_INCH)
+    view = ParallelView(screen_axes(camera.view, camera.up), camera.low, camera.high)
+    image = render_scene(surfaces, view, min(max(64, round(0.85 * width)), _MAX_SCENE_WIDTH))
+    extent = (camera.low[0], camera.high[0], camera.low[1], camera.high[1])
+    axes.imshow(image, extent=extent, origin="upper", interpolation="antialiased")
+
+
+def _add_triangles(
+    axes: Axes, state: CellSurfaces, wall: CellSurfaces | None, camera: Camera, colors: ScalarMappable
+) -> None:
+    """Draw flat triangles with Matplotlib."""
+    frame = screen_axes(camera.view, camera.up)
+    if wall is not None and len(wall.faces):
+        _add_faces(axes, wall, frame, lambda faces: np.full((len(faces), 3), _BACK_GREY), back=True, alpha=1.0)
+    speeds = _speeds(state)
+
+    def color_of_faces(faces: npt.NDArray[np.integer[Any]]) -> Floats:
+        return np.asarray(colors.to_rgba(speeds[faces].mean(axis=1))[:, :3])
+
+    _add_faces(axes, state, frame, color_of_faces, back=False, alpha=1.0)
+    if wall is not None and len(wall.faces):
+        _add_faces(axes, wall, frame, lambda faces: np.full((len(faces), 3), 0.45), back=False, alpha=_FRONT_OPACITY)
 
 
 def _add_faces(

@@ -15,6 +15,7 @@ import numpy as np
 
 from seiche.errors import CaseError
 from seiche.io.files import replacing
+from seiche.report.page_size import current_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,13 +23,23 @@ if TYPE_CHECKING:
 
 #: File suffixes of films.
 SUFFIXES = (".gif", ".mp4")
+#: Maximum number of pixels along a side of a film.
+MAX_SIDE = 4096
 
 
 def film_frame(figure: Figure, width: int) -> Image:
-    """Return a figure as a picture of `width` pixels with 128 colours."""
+    """Return a figure as a picture with 128 colours, `width` pixels wide or with the resolution of `page`.
+
+    Raises:
+        CaseError: a side would have more than MAX_SIDE pixels.
+    """
     from PIL import Image as Pillow
 
-    figure.set_dpi(width / figure.get_size_inches()[0])
+    sides = figure.get_size_inches()
+    dpi = current_page().dpi or width / sides[0]
+    if max(sides) * dpi > MAX_SIDE:
+        raise CaseError(f"a film of {sides[0] * dpi:.0f} x {sides[1] * dpi:.0f} pixels: at most {MAX_SIDE} per side")
+    figure.set_dpi(dpi)
     figure.canvas.draw()
     pixels = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
     return Pillow.fromarray(pixels[..., :3].copy()).quantize(128, dither=Pillow.Dither.NONE)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from seiche.errors import CaseError
 from seiche.io.files import check_output_folder, replacing
+from seiche.report.page_size import current_page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,11 +71,11 @@ def paper_style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of `width` x `height` inches that needs no display."""
+    """Return an empty figure that needs no display, of `width` x `height` inches or of the size of `page`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=current_page().inches or (width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
@@ -99,19 +100,22 @@ def picture_format(name: str) -> str:
 def save(figure: Figure, file: Path, name: str, limit: int | None = None) -> None:
     """Write `figure` to `file` in the format of the suffix of `name`.
 
-    A PNG of more than `limit` bytes is stored with 256 colours, which reduces its size to a third.
+    A PNG of more than `limit` bytes is stored with 256 colours, which reduces its size to a third; not so if the user
+    has requested a resolution with `page`.
     """
+    requested = current_page().dpi
+    dpi, limit = (DOTS_PER_INCH, limit) if requested is None else (requested, None)
     suffix = picture_format(name)
     stream = io.BytesIO()
     format_options: dict[str, Any] = {"pil_kwargs": {"optimize": True}} if suffix == "png" else {}
-    figure.savefig(stream, format=suffix, dpi=DOTS_PER_INCH, facecolor="white", **format_options)
+    figure.savefig(stream, format=suffix, dpi=dpi, facecolor="white", **format_options)
     if suffix == "png" and limit is not None and stream.tell() > limit:
         from PIL import Image
 
         stream.seek(0)
         reduced = Image.open(stream).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG)
         stream = io.BytesIO()
-        reduced.save(stream, format="png", optimize=True, dpi=(DOTS_PER_INCH, DOTS_PER_INCH))
+        reduced.save(stream, format="png", optimize=True, dpi=(dpi, dpi))
     file.write_bytes(stream.getvalue())
 
 
