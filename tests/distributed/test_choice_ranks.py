@@ -112,7 +112,7 @@ def test_a_file_of_another_machine_is_measured_again_before_the_choice(
     exchange.close()
 
 
-@pytest.mark.ranks(2, 4)
+@pytest.mark.ranks(2, 4, one_host=True)
 def test_the_strategy_of_an_exchange_is_chosen(ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World.from_mpi()
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -197,7 +197,7 @@ def test_messages_of_waves_and_ultrasound_are_monitored_during_a_run(
     assert any("us when it was chosen" in line for line in decisions)
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, one_host=True)
 def test_a_wrong_file_is_not_used_and_drifting_messages_are_monitored_during_a_run(
     ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from seiche.bench import collectives as bench_collectives
+from seiche.domain.rank_locations import hosts_of
 from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.transports import single_copy
@@ -27,10 +28,13 @@ EVERY = [
 
 
 def can_attach(world: World) -> bool:
-    """Return whether every rank may read another one's memory."""
+    """Return whether every rank may read the memory of the next one of its host."""
+    hosts = hosts_of(world)
+    order = [(world.rank + step) % world.size for step in range(1, world.size + 1)]
+    partner = next(rank for rank in order if hosts[rank] == hosts[world.rank])
     own, into = np.ones(8, np.uint8), np.zeros(8, np.uint8)
     single_copy.permit_access()
-    process, address = world.allgather((os.getpid(), int(own.ctypes.data)))[(world.rank + 1) % world.size]
+    process, address = world.allgather((os.getpid(), int(own.ctypes.data)))[partner]
     try:
         single_copy.read_memory(process, address, into)
     except OSError:
@@ -89,11 +93,16 @@ def exchange_and_compare(
 @pytest.mark.ranks(1, 2, 3, 4, nodes=("2+2", "1+1+1"))
 def test_every_strategy_delivers_the_same(ranks: int) -> None:
     world = World.from_mpi()
-    attach = can_attach(world)
+    attach, hosts = can_attach(world), hosts_of(world)
     for strategy, processes in EVERY:
         if world.size % processes or (strategy in ("peer", "duplicate-pointer") and not attach):
             continue
         arrays = world.size // processes
+        sharing = world.size if strategy == "peer" else processes  # ranks that must be on one host
+        if any(len(set(hosts[first : first + sharing])) > 1 for first in range(0, world.size, sharing)):
+            with pytest.raises(TransportError, match=r"on (several|different) hosts"):
+                exchange_and_compare(world, strategy, processes, "cpu", "float64", np.full((arrays, arrays), 5))
+            continue
         exchange_and_compare(world, strategy, processes, "cpu", "float64", np.full((arrays, arrays), 5))
         exchange_and_compare(world, strategy, processes, "cpu", "int16", irregular(arrays))
         exchange_and_compare(world, strategy, processes, "cpu", "float64", np.zeros((arrays, arrays), int))
@@ -187,7 +196,7 @@ def test_an_exchange_that_was_closed_is_reported(ranks: int) -> None:
             act()
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, one_host=True)
 def test_memory_that_cannot_be_opened_is_reported_on_every_rank(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from seiche.halo.transports import memory
 
@@ -219,7 +228,7 @@ def test_ranks_of_several_hosts_cannot_share_an_array(ranks: int, monkeypatch: p
         Exchange(world, array, into, strategy="extra-message", processes=2)
 
 
-@pytest.mark.ranks(4)
+@pytest.mark.ranks(4, one_host=True)
 def test_all_strategies_are_timed_on_the_same_arrays(ranks: int) -> None:
     world = World.from_mpi()
     attach = can_attach(world)

@@ -19,7 +19,7 @@ from seiche.machine.measure.exchanges import exchange_curve, neighbour_gap
 from seiche.machine.measure.survey import measure
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, one_host=True)
 def test_ranks_of_one_host_measure_their_messages(ranks: int) -> None:
     world = World.from_mpi()
     result = measure(world, seconds=1.0)

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.rank_mapping import MAX_MAPPED_PARTS, ranks_of_parts
 from seiche.domain.rows import distinct
 from seiche.domain.sites import LINK_VECTORS, SiteSet
 from seiche.errors import CaseError
@@ -41,6 +42,7 @@ def partition(
     weights: npt.NDArray[Any] | None = None,
     block: int = 1,
     most_vertices: int = _MAX_VERTICES,
+    hosts: Sequence[int] = (),
 ) -> npt.NDArray[np.int32]:
     """Return the owner of every site, (n,) int32 in 0 ... parts - 1; the same on every call and rank.
 
@@ -54,6 +56,7 @@ def partition(
         weights: cost of each site (n,), at least 0; None counts sites.
         block: edge of the cubes of sites (aligned with coordinate 0) that are not divided.
         most_vertices: METIS uses cubes of 2, 4, 8 ... times `block` if there are more blocks than this.
+        hosts: host of each rank, numbers from 0; parts of METIS with many common links go to ranks of one host.
 
     Raises:
         CaseError: more parts than blocks, or invalid `parts`, `method`, `weights` or `block`.
@@ -86,7 +89,10 @@ def partition(
     graph = _graph(sites, vertex_of_block[block_of_site], len(grid))
     candidates = []
     for recursive in (True, False) if parts <= _MAX_BISECTED_PARTS else (False,):
-        owner = _metis(graph, vertex_weights, parts, recursive)[vertex_of_block]
+        vertex_owner = _metis(graph, vertex_weights, parts, recursive)
+        if hosts and parts <= MAX_MAPPED_PARTS:
+            vertex_owner = ranks_of_parts(_links_of_parts(graph, vertex_owner, parts), hosts)[vertex_owner]
+        owner = vertex_owner[vertex_of_block]
         if _heaviest(owner, block_weights, parts) <= _IMBALANCE * block_weights.sum() / parts:
             return owner[block_of_site]
         candidates.append(owner)
@@ -145,6 +151,17 @@ def _graph(sites: SiteSet, vertex_of_site: Indices, count: int) -> Any:
     lower, higher = (keys // count).astype(np.int32), (keys % count).astype(np.int32)
     ends = (np.concatenate([lower, higher]), np.concatenate([higher, lower]))
     return coo_array((np.concatenate([links, links]).astype(np.int32), ends), shape=(count, count)).tocsr()
+
+
+def _links_of_parts(graph: Any, owner: npt.NDArray[np.int32], parts: int) -> Indices:
+    """Return the number of links between each two parts, (parts, parts), with zero diagonal."""
+    from scipy.sparse import coo_array
+
+    edges = graph.tocoo()
+    ends = owner[edges.row], owner[edges.col]
+    links = coo_array((edges.data.astype(np.int64), ends), shape=(parts, parts)).toarray()
+    np.fill_diagonal(links, 0)
+    return np.asarray(links, np.int64)
 
 
 def _metis(graph: Any, weights: Weights, parts: int, recursive: bool) -> npt.NDArray[np.int32]:

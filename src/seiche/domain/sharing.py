@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.partition import partition
+from seiche.domain.rank_mapping import host_numbers
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, SeicheError
@@ -133,8 +134,12 @@ def _arrays_of(sites: SiteSet) -> dict[str, Any]:
 
 @set_up_stage("partition")
 def owners(sites: SiteSet, world: World, **options: Any) -> npt.NDArray[np.int32]:
-    """Return the rank of every site, (n,), by `partition` with `options` on rank 0, one copy per host (collective)."""
-    return shared_from_root(world, lambda: partition(sites, world.size, **options))
+    """Return the rank of every site, (n,), by `partition` with `options` on rank 0, one copy per host (collective).
+
+    Parts of METIS with many common links go to ranks of one host.
+    """
+    hosts = host_numbers(world)
+    return shared_from_root(world, lambda: partition(sites, world.size, hosts=hosts, **options))
 
 
 def shared_from_root(world: World, work: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
