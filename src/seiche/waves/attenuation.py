@@ -42,6 +42,13 @@ class Attenuation:
     shear: Floats
 
 
+def mechanism_frequencies(band: tuple[float, float], mechanisms: int) -> Floats:
+    """Return the angular frequencies of the mechanisms (mechanisms,) for a band in Hz."""
+    if mechanisms == 1:
+        return np.array([2 * np.pi * np.sqrt(band[0] * band[1])])
+    return np.asarray(2 * np.pi * np.geomspace(*band, mechanisms))
+
+
 def fitted_shares(quality: float, frequencies: Floats, band: tuple[float, float]) -> Floats:
     """Return the nonnegative shares Y that fit the Q `quality` best over a band (theory/waves, eq. 31)."""
     from scipy.optimize import nnls
@@ -101,7 +108,7 @@ def attenuated(
             raise CaseError(
                 f"attenuation: {name} = {q[invalid][0]:g} in element {element}: must be at least {MIN_QUALITY:g}"
             )
-    frequencies = 2 * np.pi * (np.array([middle]) if mechanisms == 1 else np.geomspace(low, high, mechanisms))
+    frequencies = mechanism_frequencies(band, mechanisms)
     longitudinal, mu, factor = material.longitudinal, material.mu, 2 - 2 / dim
     shear_part = np.where(mu > 0, factor * mu / qualities[1], 0.0)
     bulk_part = np.where(np.isnan(qualities[0]), 0.0, longitudinal / qualities[0] - shear_part)

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.ultrasound.medium import averages
 from seiche.case.ultrasound.setup import UltrasoundSetup, signal_of
 from seiche.case.ultrasound.sources import BallSource, Signal
 from seiche.solver import Estimate
-from seiche.ultrasound.advice import estimates, points_per_wavelength
+from seiche.ultrasound.advice import estimates, initial_frequencies, points_per_wavelength
 from seiche.ultrasound.energy import staggering
+from seiche.ultrasound.problem import Problem
 
 #: Maximum advised fraction of a wave that passes the absorbing layers at normal incidence (-60 dB).
 ADVISED_WRAPPED_FRACTION = 1e-3
@@ -24,6 +27,9 @@ SMOOTH_PPW = 5.0
 #: Maximum advised length of the grid in a linear medium, divided by the shock formation distance; the second harmonic
 #: then has half this relative amplitude.
 ADVISED_STEEPENING = 0.2
+#: Error of waves at interfaces that are stairs, times points per wavelength, over the reflection coefficient: L2 errors
+#: of 14.5, 10.6 and 7.6 % at 4, 6 and 8 points for a fluid cylinder with a coefficient of 0.28; its advised bound.
+_STAIRS, ADVISED_STAIRS = 2.2, 0.1
 #: Coefficient of nonlinearity of water, 1 + (B/A)/2.
 _NONLINEARITY = 3.5
 #: Minimum advised radius of an initial pressure, in points; smoothing removes the edges of smaller ones (eq. 18).
@@ -43,6 +49,7 @@ def ultrasound_estimates(setup: UltrasoundSetup) -> list[Estimate]:
         *of_waves,
         *_time(setup),
         *_layers(setup),
+        *_stairs(setup),
         *_sources(setup),
         *_steepening(setup),
         *_sensors(setup),
@@ -105,6 +112,53 @@ def wrapped_fraction(size: int, strength: float, *, coarse: bool) -> float:
     at = np.arange(1, size + 1)
     sums = sum(factor * float((((at + shift) / size) ** 4).sum()) for shift, factor in ((0.0, 2), (0.5, 1), (-0.5, 1)))
     return math.exp(-0.5 * strength * sums)
+
+
+def _stairs(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    """Yield the error of interfaces between points, which is of first order unless regions are averaged."""
+    problem, table = setup.problem, setup.case.medium
+    coefficient = largest_reflection(problem)
+    if coefficient == 0.0 or averages(table):
+        return
+    tones = [tone.frequency for tone in setup.case.source if isinstance(tone, Signal)]
+    initial = initial_frequencies(problem)
+    if not tones and initial is None:
+        return
+    frequency = max(tones) if tones or initial is None else initial[0]
+    value = _STAIRS * coefficient / points_per_wavelength(problem, frequency)
+    by_point = [key for key, found in (("file", table.file), ("ct", table.ct)) if found is not None]
+    if table.alpha_mode == "relaxation":
+        by_point.append('alpha_mode = "relaxation"')
+    cause = " and ".join(f"medium.{key}" for key in by_point) or "medium.average = false"
+    finer = f"use a spacing below {max(problem.spacing) * ADVISED_STAIRS / value:.2g} m"
+    yield Estimate(
+        name="relative error of waves at interfaces",
+        value=value,
+        where=f"{frequency:.4g} Hz",
+        upper_bound=ADVISED_STAIRS,
+        effect=f"interfaces are stairs of points, since {cause} has one medium for each point",
+        remedy=finer + ("" if by_point else ", or medium.average = true"),
+        source=_BOUNDS,
+    )
+
+
+def largest_reflection(problem: Problem) -> float:
+    """Return the largest reflection coefficient between adjacent points, at normal incidence.
+
+    Without arrays over the grid it is that between the lowest and the highest impedance.
+    """
+    impedance = np.asarray(problem.sound_speed) * np.asarray(problem.density)
+    if impedance.ndim == 0:
+        return 0.0
+    if impedance.shape != problem.shape:
+        low, high = float(impedance.min()), float(impedance.max())
+        return (high - low) / (high + low)
+    result = 0.0
+    for axis in range(impedance.ndim):
+        along_axis = np.moveaxis(impedance, axis, 0)
+        for before, after in itertools.pairwise(along_axis):
+            result = max(result, float((np.abs(after - before) / (after + before)).max()))
+    return result
 
 
 def _sources(setup: UltrasoundSetup) -> Iterator[Estimate]:

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from seiche.case.waves.layer import absorbing_sides
 from seiche.case.waves.setup import COARSE, WaveSetup
 from seiche.solver import Estimate
+from seiche.waves.attenuation import fitted_shares, mechanism_frequencies, relaxation
 
 #: Distance from a delta, in elements, up to which velocities may be wrong by tens of per cent (theory/waves, 13).
 DELTA_REACH = 3.0
@@ -25,6 +27,8 @@ ADVISED_LAYER_THICKNESS = 0.5
 ADVISED_STATIC_ENERGY = 0.5
 #: Integral of a moment rate, relative to that of its magnitude, below which a moment is not permanent.
 STATIC_SHARE = 1e-6
+#: Maximum advised relative error of 1/Q at the peak frequency of the sources and in the band.
+ADVISED_QUALITY_ERROR = 0.2
 #: Maximum relative growth of the energy due to rounding.
 ADVISED_GROWTH = {"float64": 1e-9, "float32": 1e-4}
 _LAYER = "theory/waves.md#bounds-of-estimates"
@@ -39,6 +43,7 @@ def wave_estimates(setup: WaveSetup) -> list[Estimate]:
         *_receivers(setup),
         *_cut(setup),
         *_sides(setup),
+        *_qualities(setup),
         Estimate(name="time step over maximum stable time step", value=setup.dt / setup.limit),
     ]
 
@@ -121,6 +126,50 @@ def _leaves_static_field(setup: WaveSetup) -> bool:
             if abs(amplitudes.sum()) > STATIC_SHARE * np.abs(amplitudes).sum():
                 return True
     return False
+
+
+def _qualities(setup: WaveSetup) -> Iterator[Estimate]:
+    """Yield the largest error of 1/Q in the band of the attenuation, and those at frequencies of the sources."""
+    table = setup.case.attenuation
+    qualities = {q for item in setup.case.material for q in (item.qp, item.qs) if q is not None and math.isfinite(q)}
+    if table is None or not qualities:
+        return
+    low, high = table.band
+    yield Estimate(
+        name="relative error of 1/Q",
+        value=quality_error(qualities, (low, high), table.mechanisms, np.geomspace(low, high, 50)),
+        where="attenuation.band",
+        upper_bound=ADVISED_QUALITY_ERROR,
+        effect="the relaxation mechanisms do not follow a constant Q",
+        remedy="use more attenuation.mechanisms, or a narrower attenuation.band",
+        source=_LAYER,
+    )
+    if setup.resolution is None:
+        return
+    highest = setup.resolution[2]
+    for name, frequency, bound in (("peak", highest / PEAK_SHARE, ADVISED_QUALITY_ERROR), ("highest", highest, None)):
+        yield Estimate(
+            name="relative error of 1/Q",
+            value=quality_error(qualities, (low, high), table.mechanisms, np.array([frequency])),
+            where=f"{frequency:.3g} Hz, the {name} frequency",
+            upper_bound=bound,
+            effect=f"it is outside attenuation.band, {low:g} to {high:g} Hz, where losses are smaller than those of Q",
+            remedy=f'use attenuation.band = ["{min(low, frequency / 2):.2g} Hz", "{max(high, 2 * frequency):.2g} Hz"]',
+            source=_LAYER,
+        )
+
+
+def quality_error(
+    qualities: Iterable[float], band: tuple[float, float], mechanisms: int, frequencies: npt.NDArray[np.float64]
+) -> float:
+    """Return the largest relative error of 1/Q of fits of `qualities` over a band, at `frequencies` (n,) in Hz."""
+    poles = mechanism_frequencies(band, mechanisms)
+    largest = 0.0
+    for quality in qualities:
+        shares = fitted_shares(quality, poles, band)
+        modulus = np.array([complex(relaxation(shares, poles, 2 * np.pi * value)) for value in frequencies])
+        largest = max(largest, float(np.abs(quality * modulus.imag / modulus.real - 1).max()))
+    return largest
 
 
 def _near_deltas(setup: WaveSetup) -> Iterator[Estimate]:
