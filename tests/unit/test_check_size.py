@@ -24,6 +24,7 @@ from seiche.domain import bifurcation
 from seiche.domain.occupancy import SizedSites, occupancy
 from seiche.domain.tube_union import CenterlineTube
 from seiche.ultrasound.advice import memory
+from stl_files import openscad_tube
 
 SHAPES: dict[str, dict[str, Any]] = {
     "tube": {"kind": "tube", "radius": "3.3 mm", "length": "12 mm", "axis": [1.0, 0.4, 0.2]},
@@ -64,8 +65,21 @@ def test_sites_and_tiles_are_estimated_from_volume_and_surface(shape: str, monke
         assert guess.lanes == pytest.approx(exact.lanes, rel=0.25)
 
 
-def large_case(kind: str) -> dict[str, Any]:
-    """Return a case of about 10^9 sites."""
+#: Seconds of processor time for a check, its imports (1.5 to 3 s) included. The aim is five seconds on two cores; the
+#: clock also counts other processes, and processor time is up to 1.5 times longer on a busy machine.
+CHECK_SECONDS = 8
+
+
+def large_case(kind: str, folder: Path) -> dict[str, Any]:
+    """Return a case of about 10^9 sites, that of an STL file in `folder`."""
+    if kind == "stl":
+        (folder / "tube.stl").write_text(openscad_tube())
+        ends = [{"position": [x, -5.0, 0.0], "normal": [-x / 10, 0.0, 0.0]} for x in (-10.0, 10.0)]
+        tables = changed(tube_tables(), "geometry", {"spacing": "11.62 um", "stl": "tube.stl", "unit": "1 mm"})
+        for number, end in enumerate(ends):
+            place = {"center": [f"{value} mm" for value in end["position"]], "normal": end["normal"]}
+            tables["iolet"][number] |= place | {"radius": "5 mm"}
+        return tables
     if kind == "flow":
         tables = changed(tube_tables(), "geometry.spacing", "10 um")
         return changed(tables, "geometry.shape", {"kind": "tube", "radius": "6.9 mm", "length": "6.9 mm"})
@@ -75,11 +89,12 @@ def large_case(kind: str) -> dict[str, Any]:
 
 
 RUN = """
-import sys
+import sys, time
 from pathlib import Path
 from seiche.cli import main
 status = main(["check", sys.argv[1]])
 (peak,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+print("processor-time", time.process_time())
 print("peak-memory", int(peak.split()[1]) * 1024)  # ru_maxrss would include what the parent had before
 sys.exit(status)
 """
@@ -93,12 +108,13 @@ def rows_of_check(path: Path) -> dict[str, str]:
     return {(" ".join(row[:2]) if row[0] in ("layout", "fluid") else row[0]): " ".join(row) for row in reversed(words)}
 
 
-@pytest.mark.parametrize("kind", ["flow", "blood"])
-def test_a_billion_sites_are_sized_in_a_gigabyte(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["flow", "stl", "blood"])
+def test_a_billion_sites_are_sized_in_a_gigabyte_and_short_time(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "case.toml"
-    path.write_text(toml_of(large_case(kind)))
+    path.write_text(toml_of(large_case(kind, tmp_path)))
     rows = rows_of_check(path)
     assert int(rows["peak-memory"].split()[1]) < 1 << 30
+    assert float(rows["processor-time"].split()[1]) < CHECK_SECONDS
     assert "ranks: at most 2^32 populations each" in rows["layout list-aa"]
     assert 0.9e9 < int(rows["fluid sites"].split()[2].replace(",", "")) < 1.1e9
 
@@ -139,6 +155,7 @@ def test_an_ultrasound_grid_of_a_billion_points_is_sized_without_an_array_over_i
     path.write_text(CUBE)
     rows = rows_of_check(path)
     assert int(rows["peak-memory"].split()[1]) < 256 << 20
+    assert float(rows["processor-time"].split()[1]) < CHECK_SECONDS
     assert "1,073,741,824" in rows["points"]
     assert float(rows["memory"].split()[1]) > 1e4
     assert rows["sound"].startswith("sound speed 1414.21 to 2993.33 m/s")
@@ -191,15 +208,15 @@ def test_a_region_outside_a_sized_grid_is_rejected(tmp_path: Path, capsys: pytes
 LIMITED = """
 import resource, sys
 from seiche.cli import main
-resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 sys.exit(main(["check", sys.argv[1]]))
-"""
+""".replace("SECONDS", str(CHECK_SECONDS))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/case*.toml")), ids=lambda path: path.parent.name)
 def test_the_check_of_an_example_is_short_work(path: Path) -> None:
-    """At most 5.4 s of processor time were measured; a slow machine has 20 s until the system ends the check."""
+    """At most 7.2 s of processor time were measured on a busy machine, 5.4 s on another; the system ends the check."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     arguments = [sys.executable, "-c", LIMITED, str(path)]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)
@@ -227,7 +244,7 @@ def test_the_surface_of_a_bifurcation_is_made_from_few_distances(monkeypatch: py
 @pytest.mark.parametrize("kind", ["flow", "blood"])
 def test_the_check_allocates_no_field(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "case.toml"
-    path.write_text(toml_of(large_case(kind)))
+    path.write_text(toml_of(large_case(kind, tmp_path)))
     largest, zeros = [0], CpuBackend.zeros
 
     def counting(self: CpuBackend, *arguments: Any) -> Any:

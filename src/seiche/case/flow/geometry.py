@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,10 +109,16 @@ def _generated(shape: Bifurcation | ArteryTree) -> tuple[Surface, tuple[IoletPla
         from seiche.domain.tree_surface import tree_surface
 
         return tree_surface(shape.radius, shape.outlets, length_ratio=shape.length_ratio, seed=shape.seed)
+    keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
+    return _bifurcation(**{key: value for key in keys if (value := getattr(shape, key)) is not None})
+
+
+@lru_cache(maxsize=1)
+def _bifurcation(**sizes: Any) -> tuple[Surface, tuple[IoletPlane, ...]]:
+    """Return the surface and openings of a bifurcation; a check needs them twice, and each takes about a second."""
     from seiche.domain.bifurcation import bifurcation_surface
 
-    keys = ("parent_radius", "daughter_radii", "angles", "sac_radius", "parent_length", "daughter_length")
-    return bifurcation_surface(**{key: value for key in keys if (value := getattr(shape, key)) is not None})
+    return bifurcation_surface(**sizes)
 
 
 def vessel_from_file(
