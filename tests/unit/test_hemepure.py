@@ -101,7 +101,10 @@ def test_elements_without_a_counterpart_are_left_out_with_a_note(tmp_path: Path)
     without, _ = read_case_and_notes(write_case(tmp_path, xml(version="3")))
     case, notes = read_case_and_notes(write_case(tmp_path, text))
     assert case == without
-    viscosity = "the viscosity is the same everywhere; the rules of pressure openings need no layer of higher viscosity"
+    viscosity = (
+        "the viscosity is the same everywhere; the rules of pressure openings need no layer of higher viscosity, whose "
+        "additional pressure drop is missing"
+    )
     assert notes == (
         f"simulation/sponge_layer: ignored, {viscosity}",
         "geometry/mapping: ignored; it is the index of this vessel among coupled vessels, but a run has one vessel",

@@ -24,7 +24,10 @@ from seiche.io.formats.xml_tree import Element
 
 Tables = dict[str, Any]
 #: Reason for omitting a layer of higher viscosity at the outlets.
-SPONGE = "the viscosity is the same everywhere; the rules of pressure openings need no layer of higher viscosity"
+SPONGE = (
+    "the viscosity is the same everywhere; the rules of pressure openings need no layer of higher viscosity, whose "
+    "additional pressure drop is missing"
+)
 #: Relative difference between Womersley numbers above which a note is written.
 SAME_NUMBER = 0.01
 
