@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -115,12 +114,6 @@ def imbalance(timers: StageTimers, world: World) -> float | None:
         return None
     useful = world.allgather(timers.mean_useful_seconds())
     return max(useful) * len(useful) / sum(useful) if min(useful) > 0 else None
-
-
-def print_distribution(world: World, count: int, item: str) -> None:
-    """Print the host and the number of items of each rank (collective)."""
-    for rank, items, host in world.gather((world.rank, count, platform.node())) or ():
-        print(f"rank {rank} on {host}: {items:,} {item}")
 
 
 @contextmanager

@@ -75,7 +75,8 @@ def run(
     changes: Changes = None,
     transport: Annotated[str | None, typer.Option(help="Transport of messages; by default that of the case.")] = None,
     ranks_info: Annotated[
-        bool, typer.Option("--ranks-info", help="Print host and number of items of each rank.")
+        bool,
+        typer.Option("--ranks-info", help="Print MPI, launcher, hosts; items, cores and GPU of each rank."),
     ] = False,
     trace: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a timeline for ui.perfetto.dev.")] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Serve a status page, on this host only.")] = False,
@@ -83,7 +84,7 @@ def run(
 ) -> None:
     """Run a case; `mpiexec -n 4 seiche run CASE` runs it on four ranks."""
     from seiche.case.loading import load
-    from seiche.case.performance import print_distribution
+    from seiche.case.rank_places import print_places, report_lines
 
     if port and not serve:
         raise CaseError(f"--port {port}: requires --serve")
@@ -101,13 +102,13 @@ def run(
         for note in simulation.notes() if world.rank == 0 else ():
             print(f"seiche: note: {note}", file=sys.stderr)
         if ranks_info:
-            print_distribution(world, simulation.solver.items, simulation.solver.item)
+            print_places(world, simulation.solver.backend, simulation.solver.items, simulation.solver.item)
         outcome = simulation.run(serve=port if serve else None)
         if simulation.is_complete:
             if world.rank == 0:
                 print(f"seiche: {outcome.lines[0]}")
             return
-        report = simulation.report()
+        report = "\n".join([simulation.report(), *report_lines(world, simulation.solver.backend)])
         if world.rank == 0:
             for line in outcome.lines:
                 print(f"seiche: {line}")

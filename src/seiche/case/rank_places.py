@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the ranks of a run are: MPI library, launcher and hosts; cores, NUMA nodes and GPU of each rank."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from seiche.backend import Backend
+from seiche.domain.launchers import launcher_of
+from seiche.domain.rank_locations import host_name
+from seiche.domain.world import World
+from seiche.machine.laws.locality import RankPlacement, numa_cpus, rank_placements
+
+
+def mpi_line(world: World) -> str:
+    """Return MPI library, its ABI, the module of mpi4py and the launcher, as one line."""
+    if world.comm is None or world.emulated:
+        return "MPI: none"
+    text = sys.modules["mpi4py.MPI"].Get_library_version().replace("\x00", "")
+    abi = re.search(r"ABI:\s*(\S+)", text)
+    module = Path(str(sys.modules["mpi4py.MPI"].__file__)).name.partition(".cpython")[0].partition(".abi3")[0]
+    launcher = launcher_of(text)
+    started = f"started by {launcher.describe()}" if launcher is not None else "started without a launcher"
+    return f"MPI: {world.library()}, ABI {abi[1] if abi else 'unknown'}, mpi4py module {module}, {started}"
+
+
+def cpu_list(cpus: Collection[int]) -> str:
+    """Return numbers as a list such as "0-3,8"."""
+    spans: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def host_lines(placements: Sequence[RankPlacement]) -> list[str]:
+    """Return a line for each host: its ranks, and GPUs that several of them use."""
+    lines = []
+    for host, number in Counter(placement.host for placement in placements).items():
+        gpus = Counter(placement.gpu for placement in placements if placement.host == host and placement.gpu)
+        is_mig = {there.gpu for there in placements if there.host == host and "MIG" in there.gpu_name}
+        shared = [
+            f"; {count} ranks {'use MIG instances of' if gpu in is_mig else 'share'} GPU {gpu}"
+            for gpu, count in gpus.items()
+            if count > 1
+        ]
+        lines.append(f"host {host_name(host)}: {number} rank{'s' * (number > 1)}{''.join(shared)}")
+    return lines
+
+
+def rank_place(placement: RankPlacement, beside: Collection[int] = ()) -> str:
+    """Return cores, NUMA nodes and GPU of a rank as text.
+
+    Args:
+        placement: the place of the rank.
+        beside: cores of the NUMA node of its GPU, of which it should use some.
+    """
+    cpus = [cpu for numbers in placement.cpus.values() for cpu in numbers]
+    nodes = cpu_list(placement.cpus)
+    text = f"core{'s' * (len(cpus) > 1)} {cpu_list(cpus)} of NUMA node{'s' * (len(placement.cpus) > 1)} {nodes}"
+    if placement.gpu is None:
+        return text
+    text += f"; {placement.gpu_name} at {placement.gpu}"
+    if placement.gpu_node is None:
+        return text
+    text += f" beside NUMA node {placement.gpu_node}"
+    if set(placement.cpus) != {placement.gpu_node} and beside:
+        text += f": bind the rank to cores {cpu_list(beside)}"
+    return text
+
+
+def report_lines(world: World, backend: Backend) -> list[str]:
+    """Return MPI and the hosts of several ranks, nothing for a single one (collective)."""
+    return [mpi_line(world), *host_lines(rank_placements(backend, world))] if world.size > 1 else []
+
+
+def place_lines(world: World, backend: Backend, items: int, item: str) -> list[str]:
+    """Return MPI, hosts, and the number of items and the place of each rank, on all ranks (collective)."""
+    placements = rank_placements(backend, world)
+    own = placements[world.rank]
+    all_cpus = numa_cpus(range(os.cpu_count() or 1))
+    beside = all_cpus.get(own.gpu_node, ()) if own.gpu_node is not None else ()
+    own_line = f"rank {world.rank} on {host_name(own.host)}: {items:,} {item}; {rank_place(own, beside)}"
+    return [mpi_line(world), *host_lines(placements), *world.allgather(own_line)]
+
+
+def print_places(world: World, backend: Backend, items: int, item: str) -> None:
+    """Print the lines of `place_lines` on rank 0 (collective)."""
+    lines = place_lines(world, backend, items, item)
+    if world.rank == 0:
+        print("\n".join(lines))
