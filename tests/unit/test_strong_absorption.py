@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from kwave_files import write_input
+from seiche.case.kinds import kind_of
+from seiche.case.load import read_source
 from seiche.cli import main
 from seiche.dropin.program import main as stand_in
 from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
@@ -141,3 +143,15 @@ def test_frequencies_of_an_initial_pressure_are_those_of_its_wave_numbers(sigma:
     assert frequencies[0] == pytest.approx(SPEED / (2 * np.pi * sigma), abs=step)
     assert frequencies[1] == pytest.approx(2.76 * SPEED / (2 * np.pi * sigma), abs=step)
     assert initial_frequencies(problem(source_of("tone"))) is None
+
+
+@pytest.mark.parametrize(("band", "violated"), [("", True), ('relaxation_band = ["20 kHz", "100 kHz"]\n', False)])
+def test_relaxation_outside_its_band_is_named(band: str, violated: bool, tmp_path: Path) -> None:
+    """The default band begins at 0.5 MHz, and a source of 50 kHz was damped by another law without a word."""
+    losses = f'alpha_coeff = 0.5\nalpha_power = 1.1\nalpha_mode = "relaxation"\n{band}'
+    text = BASIC.replace("[[source]]", losses + "[[source]]", 1).replace("500 kHz", "50 kHz")
+    (tmp_path / "case.toml").write_text(text.replace(" mm", "0 mm").replace('"0.50 mm"', '"5 mm"'))
+    source = read_source(tmp_path / "case.toml")
+    found = {item.name: item for item in kind_of(source).estimates(kind_of(source).prepare(source))}[ATTENUATION]
+    assert found.violated == violated
+    assert not violated or "use a medium.relaxation_band around this frequency" in str(found.warning)

@@ -110,7 +110,8 @@ def estimates(
     result = [] if frequencies is None else list(_at(problem, scheme, *frequencies))
     if frequencies is not None:
         result += _power_law(problem, frequencies[0], "", remedy)
-    for value in sorted(set(initial_frequencies(problem) or ())) if problem.absorption is not None else ():
+    absorbs = problem.absorption is not None or problem.relaxation is not None
+    for value in sorted(set(initial_frequencies(problem) or ())) if absorbs else ():
         result += _power_law(problem, value, " of the initial pressure", remedy)
     return result
 
@@ -134,13 +135,22 @@ def _at(problem: Problem, scheme: str, peak: float, max_frequency: float) -> Ite
 
 
 def _power_law(problem: Problem, frequency: float, suffix: str, remedy: str) -> Iterator[Estimate]:
-    """Yield the errors of power-law absorption at a frequency (Hz); `suffix` names its origin."""
-    if problem.absorption is None:
+    """Yield the errors of absorption at a frequency (Hz), whose origin is `suffix`."""
+    effect = "absorption is strong, and the fractional Laplacian deviates from the power law"
+    source = "theory/ultrasound.md#3-one-step-with-the-exact-correction"
+    if problem.absorption is not None:
+        errors = power_law_errors(problem.absorption, problem.sound_speed, frequency)
+        values = errors.attenuation, errors.speed
+    elif problem.relaxation is not None and (found := problem.relaxation.errors(frequency)) is not None:
+        values, (low, high) = found, problem.relaxation.band or (0.0, 0.0)
+        effect = f"relaxation processes follow the power law from {low:g} to {high:g} Hz only"
+        remedy = "use a medium.relaxation_band around this frequency, or omit medium.alpha_mode"
+        source = "theory/ultrasound.md#7-absorption-by-relaxation"
+    else:
         return
-    errors = power_law_errors(problem.absorption, problem.sound_speed, frequency)
     for name, value, bound in (
-        ("attenuation", errors.attenuation, ADVISED_ATTENUATION),
-        ("phase speed", errors.speed, ADVISED_SPEED),
+        ("attenuation", values[0], ADVISED_ATTENUATION),
+        ("phase speed", values[1], ADVISED_SPEED),
     ):
         yield Estimate(
             name=f"relative error of {name}",
@@ -148,9 +158,9 @@ def _power_law(problem: Problem, frequency: float, suffix: str, remedy: str) -> 
             where=f"{frequency:.4g} Hz{suffix}",
             lower_bound=-bound,
             upper_bound=bound,
-            effect="absorption is strong, and the fractional Laplacian deviates from the power law",
+            effect=effect,
             remedy=remedy,
-            source="theory/ultrasound.md#3-one-step-with-the-exact-correction",
+            source=source,
         )
 
 

@@ -28,12 +28,30 @@ class Relaxation:
         labels: tissue of each point, uint8, in the grid's shape.
         strengths, times: a and tau (s) of the processes of every tissue, (tissues, PROCESSES).
         unrelaxed_speeds: sound speed at infinite frequency of every tissue, m/s.
+        targets: coefficient, exponent and sound speed of the power law of every tissue, (3, tissues), if known.
+        band: frequencies (Hz) between which the processes follow it, if known.
     """
 
     labels: npt.NDArray[np.uint8]
     strengths: Array
     times: Array
     unrelaxed_speeds: Array
+    targets: Array | None = None
+    band: tuple[float, float] | None = None
+
+    def errors(self, frequency: float) -> tuple[float, float] | None:
+        """Return the largest relative errors of absorption and phase speed at a `frequency` (Hz); None if unknown."""
+        if self.targets is None or self.band is None:
+            return None
+        at, centre, result = np.array([frequency]), float(np.sqrt(self.band[0] * self.band[1])), [0.0, 0.0]
+        tissues = zip(self.strengths, self.times, self.unrelaxed_speeds, self.targets.T, strict=True)
+        for strengths, times, unrelaxed, (coefficient, exponent, speed) in tissues:
+            if coefficient > 0:
+                fitted = response(at, strengths, times, float(unrelaxed))
+                expected = power_law(at, float(coefficient), float(exponent), float(speed), centre)
+                found = [float((a / b - 1)[0]) for a, b in zip(fitted, expected, strict=True)]
+                result = [max(pair, key=abs) for pair in zip(result, found, strict=True)]
+        return result[0], result[1]
 
 
 def power_law(
@@ -141,4 +159,6 @@ def tissues_of(
         np.stack([strengths for strengths, _, _ in fits]),
         np.stack([times for _, times, _ in fits]),
         np.array([speed for _, _, speed in fits]),
+        tissues,
+        band,
     )

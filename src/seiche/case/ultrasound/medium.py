@@ -16,6 +16,7 @@ from seiche.errors import CaseError
 from seiche.io.arrays import read_npz
 from seiche.ultrasound import Grid, Medium
 from seiche.ultrasound.materials import MATERIALS
+from seiche.ultrasound.medium import BAND
 
 _NAMES = ("sound_speed", "density", "BonA", "alpha_coeff")
 
@@ -73,6 +74,7 @@ def medium_with(values: Mapping[str, Any], table: MediumTable) -> Medium:
         alpha_power=power if absorbs else None,
         alpha_mode=table.alpha_mode if absorbs else None,
         sound_speed_ref=table.reference_speed,
+        relaxation_band=BAND if table.relaxation_band is None else (table.relaxation_band[0], table.relaxation_band[1]),
         staggered_density=values.get("staggered_density"),
     )
 

@@ -177,6 +177,12 @@ class MediumTable(Properties):
     alpha_mode: Literal["no_absorption", "no_dispersion", "stokes", "relaxation"] | None = Field(
         default=None, description="absorption model; relaxation also permits the exponent 1"
     )
+    relaxation_band: Annotated[tuple[PositiveFrequency, ...], FromList] | None = Field(
+        default=None,
+        min_length=2,
+        max_length=2,
+        description="frequencies between which relaxation follows the power law; 0.5 to 5 MHz by default",
+    )
     reference_speed: PositiveVelocity | None = Field(
         default=None, description="speed of the k-space correction; the largest sound speed by default"
     )
