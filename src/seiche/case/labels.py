@@ -102,6 +102,9 @@ class LabelledArrays(Mapping[str, Labelled]):
     def plot(self, name: str | None = None) -> ResultFigure:
         """Return a picture of a field, by default of the speed or the pressure, and of the records over time.
 
+        The name of a record, such as "receiver_vz", gives a picture of it: lines, or for many receivers on a line a
+        record section.
+
         Notebooks display it. `figure` is the figure of Matplotlib, `save(path)` writes it.
 
         Raises:

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seiche.case.output_targets import FILE_KINDS, check_replaceable_file
 from seiche.errors import CaseError, FormatError
+from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, wall_path
+
+if TYPE_CHECKING:
+    from seiche.report.section_figure import SectionLook
 
 #: Upper limit of vertex velocities, m/s.
 _MAX_SPEED = 1e30
@@ -46,6 +51,54 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
     else:
         cells_figure(target, _state(states[-1][0]), wall)
     return target
+
+
+def render_section(
+    run: Path, unknown: str, look: SectionLook, *, output: Path | None = None, moving: bool = False
+) -> Path:
+    """Draw the record section of an unknown of the receivers in the folder `run`; return the file.
+
+    Raises:
+        CaseError: there are no receivers on a line, no such unknown, or `output` has an unknown suffix.
+        FormatError: the file is not valid.
+    """
+    from seiche.report.section_figure import section_figure, section_of
+
+    if moving:
+        raise CaseError("--section: a record section is a picture; omit --film")
+    sources = [
+        path for path in sorted(run.glob("*.h5"), key=lambda path: path.stat().st_mtime_ns) if _has_samples(path)
+    ]
+    if not sources:
+        raise CaseError(f"{run}: contains no seismograms; write them with [output.receivers]")
+    source = sources[-1]
+    with hdf5_file(source, "no seismograms") as file:
+        fields = [name.decode() if isinstance(name, bytes) else str(name) for name in file["field"][:]]
+        if unknown not in fields:
+            raise CaseError(f"--section {unknown}: the receivers have {', '.join(fields)}")
+        times, positions, samples = (values_of(file, name) for name in ("time", "position", "samples"))
+    if (
+        samples.ndim != 3
+        or samples.shape != (len(positions), len(times), len(fields))
+        or not np.isfinite(samples).all()
+    ):
+        raise FormatError(source, "samples", f"of shape {samples.shape} do not match receivers, times and fields")
+    traces, unit = samples[:, :, fields.index(unknown)], "m/s" if unknown.startswith("v") else "Pa"
+    section = section_of(np.asarray(positions, np.float64), np.asarray(times, np.float64), traces, (unknown, unit))
+    if section is None:
+        raise CaseError(f"{source}: no record section: the receivers are not on a line, or two are at one position")
+    target = output or source.with_name(f"{source.stem}.{unknown}.png")
+    _check_name(target, False)
+    section_figure(target, section, look)
+    return target
+
+
+def _has_samples(path: Path) -> bool:
+    try:
+        with hdf5_file(path, "no seismograms") as file:
+            return {"samples", "field", "position", "time"} <= set(file)
+    except (OSError, FormatError):
+        return False
 
 
 def _state(path: Path) -> CellSurfaces:

@@ -257,11 +257,24 @@ def render(
     ] = None,
     every: Annotated[int, typer.Option(min=1, help="Interval of states in a film.")] = 1,
     series: Annotated[str | None, typer.Option(metavar="NAME", help="File name of the cells or snapshots.")] = None,
+    section: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Draw a record section of this unknown, such as vz.")
+    ] = None,
+    gain: Annotated[str, typer.Option(help='Gain of a section: "common", or "trace" for each trace.')] = "common",
+    clip: Annotated[float, typer.Option(metavar="PERCENT", help="Percentile of samples that a section clips.")] = 99.0,
+    style: Annotated[str | None, typer.Option(help='"wiggle" or "image"; by number of traces by default.')] = None,
     dpi: DpiOption = None,
     size: SizeOption = None,
 ) -> None:
-    """Draw the cells of a run, coloured by velocity, or its waves in a plane."""
+    """Draw the cells of a run, coloured by velocity, its waves in a plane, or a record section of its receivers."""
     if _is_other_rank():
+        return
+    if section is not None:
+        from seiche.case.render import render_section
+        from seiche.report.section_figure import SectionLook
+
+        with page(page_of(dpi, size)):
+            print(render_section(folder, section, SectionLook(gain, clip, style), output=output, moving=film))
         return
     from seiche.case.render import render as draw
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.report.color_range import color_top
 from seiche.report.result_arrays import (
     AXES,
     NamedArray,
@@ -23,6 +24,7 @@ from seiche.report.result_arrays import (
     node_values,
     nodes_along,
 )
+from seiche.report.section_figure import Section, SectionLook, draw_section, section_of
 from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, store
 
 if TYPE_CHECKING:
@@ -35,8 +37,6 @@ _FIELDS = ("p_max_all", "image", "velocity", "pressure")
 _RECORDS = ("flow_rate", "p", "receiver_vz", "receiver_vy", "receiver_p")
 #: Records are drawn as lines up to this number, and as an image above.
 _LINES = 8
-#: Fraction of the values inside the colour scale where others are more than twice as large, as at sources of waves.
-_SHOWN = 0.995
 _LENGTHS = ((1.0, "m"), (1e-3, "mm"), (1e-6, "um"))
 
 
@@ -73,6 +73,8 @@ def result_figure(result: ResultArrays, name: str | None = None) -> ResultFigure
     known = [key for key, item in result.arrays.items() if is_field(item)]
     if name is None:
         name = next((key for key in (*_FIELDS, *known) if key in known), None)
+    elif name in result.arrays and "record_time" in result.arrays[name].dims and result.arrays[name].values.size > 1:
+        return _record_figure(result, name)
     elif name not in known:
         raise CaseError(f"plot: {name!r} is not a field of this result; it has {', '.join(known) or 'none'}")
     record = next((key for key in _RECORDS if key in result.arrays and result.arrays[key].values.size > 1), None)
@@ -91,6 +93,14 @@ def result_figure(result: ResultArrays, name: str | None = None) -> ResultFigure
     return ResultFigure(figure)
 
 
+def _record_figure(result: ResultArrays, name: str) -> ResultFigure:
+    with paper_style():
+        figure = new_figure(DOUBLE_COLUMN, 4.2)
+        figure.suptitle(f"{result.title}, {result.time:.4g} s")
+        _draw_record(figure.add_subplot(), result, name)
+    return ResultFigure(figure)
+
+
 def _magnitude(name: str, item: NamedArray, values: npt.NDArray[Any], components: bool) -> tuple[Floats, str]:
     """Return scalars to draw and their label; the last axis of `values` may have components."""
     label = "speed" if components and name == "velocity" else name.replace("_", " ")
@@ -103,12 +113,10 @@ def _colors(values: Floats) -> dict[str, Any]:
     finite = values[np.isfinite(values)]
     if not finite.size:
         return {"cmap": "viridis"}
-    max_magnitude = float(np.abs(finite).max())
-    usual = float(np.quantile(np.abs(finite), _SHOWN))
-    limit = usual if 0 < 2 * usual < max_magnitude else max_magnitude
+    limit, is_clipped = color_top(values)
     if finite.min() < 0 < finite.max():
         return {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
-    return {"cmap": "viridis", **({"vmax": limit} if 0 < limit < max_magnitude else {})}
+    return {"cmap": "viridis", **({"vmax": limit} if is_clipped else {})}
 
 
 def _length_unit(positions: Sequence[Floats]) -> tuple[float, str]:
@@ -211,11 +219,14 @@ def _finish(panel: Any, mesh: Any, axes: Sequence[str], unit: str, label: str) -
 
 
 def _draw_record(panel: Any, result: ResultArrays, name: str) -> None:
-    """Draw the record of several positions over time: lines, or an image of many positions."""
+    """Draw the record of several positions over time: lines, or a section or an image of many positions."""
     item, times = result.arrays[name], np.asarray(result.coordinates["record_time"].values, np.float64)
     series_dim = next(dim for dim in item.dims if dim != "record_time")
     values = np.moveaxis(item.values, item.dims.index("record_time"), -1)
     label = f"{name.replace('_', ' ')} ({item.unit})"
+    if series_dim == "receiver" and len(values) > _LINES and (section := _section(result, name, times, values)):
+        draw_section(panel, section, SectionLook())
+        return
     panel.set_xlabel("time (s)")
     if len(values) > _LINES:
         mesh = panel.pcolormesh(
@@ -229,3 +240,12 @@ def _draw_record(panel: Any, result: ResultArrays, name: str) -> None:
         panel.plot(times, line, color=COLORS[number % len(COLORS)], label=str(word))
     panel.set_ylabel(label)
     panel.legend(title=series_dim)
+
+
+def _section(result: ResultArrays, name: str, times: Floats, values: npt.NDArray[Any]) -> Section | None:
+    """Return the record section of receivers (n, times); None if they are not on a line."""
+    axes = [f"receiver_{axis}" for axis in AXES if f"receiver_{axis}" in result.coordinates]
+    if not axes:
+        return None
+    positions = np.stack([result.coordinates[axis].values for axis in axes], axis=1)
+    return section_of(positions, times, values, (name.replace("_", " "), result.arrays[name].unit))

@@ -21,6 +21,8 @@ Direction = tuple[float, float, float]
 _LIGHT = np.array([-0.45, 0.55, 0.70])
 _AMBIENT = 0.55
 _GLOSS = 0.16
+#: Faces are divided into about this number of triangles, at most so many times along an edge, for smooth colours.
+_SMALL_TRIANGLES, _MAX_DIVISIONS = 100_000, 12
 #: Scales faces towards the viewer to the brightness of the colour bar.
 _EXPOSURE = 1.14
 
@@ -58,6 +60,60 @@ def face_values(surface: DrawnSurface) -> Floats:
     raise ValueError(f"{len(values)} values for {len(surface.faces)} faces and {len(surface.vertices)} vertices")
 
 
+@dataclass(frozen=True, eq=False)
+class ShadedTriangles:
+    """Small triangles: `corners` (t, 3, 3) in metres, `values` (t,) and unit `normals` (t, 3) at their centres."""
+
+    corners: Floats
+    values: Floats
+    normals: Floats
+
+
+def vertex_values(vertices: Floats, faces: npt.NDArray[np.integer[Any]], values: Floats) -> tuple[Floats, Floats]:
+    """Return values (v,) and unit normals (v, 3) at vertices: means over their faces, weighted with the areas."""
+    crosses = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
+    areas = np.maximum(np.linalg.norm(crosses, axis=1), 1e-300)
+    weights, sums, normals = np.zeros(len(vertices)), np.zeros(len(vertices)), np.zeros((len(vertices), 3))
+    for corner in range(3):
+        np.add.at(weights, faces[:, corner], areas)
+        np.add.at(sums, faces[:, corner], areas * values)
+        np.add.at(normals, faces[:, corner], crosses)
+    lengths = np.maximum(np.linalg.norm(normals, axis=1), 1e-300)
+    return sums / np.maximum(weights, 1e-300), normals / lengths[:, None]
+
+
+def shaded_triangles(surface: DrawnSurface) -> ShadedTriangles:
+    """Return the faces, divided into small triangles with linearly interpolated values and normals.
+
+    Vertices at the same position are joined. Values of faces are first averaged at the vertices.
+    """
+    vertices, joined = np.unique(np.asarray(surface.vertices, np.float64), axis=0, return_inverse=True)
+    faces = joined.reshape(-1)[surface.faces]
+    at_vertices, normals = vertex_values(vertices, faces, face_values(surface))
+    if len(surface.values) == len(surface.vertices) != len(surface.faces):
+        given = np.asarray(surface.values, np.float64)
+        at_vertices[joined.reshape(-1)] = np.linalg.norm(given, axis=1) if given.ndim == 2 else given
+    count = int(np.clip(np.sqrt(_SMALL_TRIANGLES / max(len(faces), 1)), 1, _MAX_DIVISIONS))
+    weights = _divisions(count)  # (count^2, 3 corners, 3 weights of the corners of the face)
+    centers = weights.mean(axis=1)
+    rotated = np.einsum("sw,fwi->fsi", centers, normals[faces]).reshape(-1, 3)
+    return ShadedTriangles(
+        np.einsum("scw,fwi->fsci", weights, vertices[faces]).reshape(-1, 3, 3),
+        np.einsum("sw,fw->fs", centers, at_vertices[faces]).reshape(-1),
+        rotated / np.maximum(np.linalg.norm(rotated, axis=1), 1e-300)[:, None],
+    )
+
+
+def _divisions(count: int) -> Floats:
+    """Return the barycentric coordinates (count^2, 3, 3) of the corners of the parts of a triangle."""
+    i, j = (index.reshape(-1) for index in np.meshgrid(np.arange(count), np.arange(count), indexing="ij"))
+    up, down = i + j < count, i + j < count - 1
+    upright = np.stack([np.stack([i, j], 1), np.stack([i + 1, j], 1), np.stack([i, j + 1], 1)], 1)[up]
+    inverted = np.stack([np.stack([i + 1, j], 1), np.stack([i + 1, j + 1], 1), np.stack([i, j + 1], 1)], 1)[down]
+    first = np.concatenate([upright, inverted]) / count
+    return np.concatenate([1.0 - first.sum(axis=2, keepdims=True), first], axis=2)
+
+
 def screen_axes(view: Direction, up: Direction) -> Floats:
     """Return the orthonormal right-handed frame (3, 3) with rows right, up, towards the viewer.
 
@@ -91,13 +147,13 @@ def draw_surface(axes: Axes, surface: DrawnSurface) -> None:
     from matplotlib.colors import Normalize
 
     frame = screen_axes(surface.view or (0.0, -1.0, 0.0), surface.up or (0.0, 0.0, 1.0))
-    corners = (np.asarray(surface.vertices, np.float64) * 1e3 @ frame.T)[surface.faces]
-    crosses = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    areas = np.linalg.norm(crosses, axis=1)
-    values = face_values(surface)
+    triangles = shaded_triangles(surface)
+    corners: Any = triangles.corners * 1e3 @ frame.T
+    values = triangles.values
+    areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
     norm = Normalize(0.0 if values.min() >= 0 else None, _percentile(values, areas, surface.top))
     colors = ScalarMappable(norm, "plasma")
-    diffuse, gloss = shade(crosses / np.maximum(areas, 1e-300)[:, None])
+    diffuse, gloss = shade(triangles.normals @ frame.T)
     rgb = colors.to_rgba(values)[:, :3] * diffuse[:, None]
     rgb += (1 - rgb) * gloss[:, None]
     # Back to front by the nearest corner, which is more robust than the centre for thin triangles.

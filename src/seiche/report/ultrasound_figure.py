@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from seiche.report.color_range import MAPS, color_top
 from seiche.report.style import DOUBLE_COLUMN, color_bar, new_figure, paper_style, save
 
 #: Relative difference in sound speed above which contours are drawn.
@@ -53,6 +54,8 @@ def ultrasound_figure(
 ) -> None:
     """Draw the panels to `path` in the format given by the suffix of `name`; contours show the sound speed.
 
+    A colour scale ends at the 99.8th percentile where the maximum is more than twice as large, as at a source; it is
+    symmetric for pressures of both signs.
     `coordinates` are the coordinates (m) along the first one or two axes.
     """
     with paper_style():
@@ -74,8 +77,9 @@ def ultrasound_figure(
                 panel_axes.set_ylabel(panel.label)
                 continue
             panel_axes.set_ylabel("y (mm)")
-            high = float(np.abs(panel.values).max()) or 1.0
+            high, is_clipped = color_top(panel.values, MAPS)
             low = -high if panel.both_signs else float(panel.values.min())
+            extend = ("both" if panel.both_signs else "max") if is_clipped else "neither"
             cmap = "RdBu_r" if panel.both_signs else "inferno"
             style = {"cmap": cmap, "vmin": low, "vmax": high, "shading": "nearest", "rasterized": True}
             colors = panel_axes.pcolormesh(scaled[0], scaled[1], panel.values.T, **style)
@@ -89,5 +93,5 @@ def ultrasound_figure(
                 text = "\n".join(mark.text.replace(", ", "\n", 1) for mark in panel.marks)
                 panel_axes.text(0.98, 0.03, text, transform=panel_axes.transAxes, color="white", fontsize=4, ha="right")
             panel_axes.set_aspect("equal")
-            color_bar(panel_axes, colors, panel.label)
+            color_bar(panel_axes, colors, panel.label, extend)
         save(figure, path, name)

@@ -24,6 +24,7 @@ from seiche.io.files import part_path, replacing
 from seiche.io.formats.sac import write_sac
 from seiche.io.mark import new_hdf5
 from seiche.io.series_file import SeriesFile, complete_series
+from seiche.report.section_figure import SectionLook, distances_along_line, section_figure, section_of
 from seiche.report.waves_figures import film, map_figure, read_motion, seismogram_figure, snapshot_figure
 from seiche.waves.planes import PlaneGrid
 from seiche.waves.solver import WaveSolver
@@ -164,9 +165,11 @@ class Seismograms(Final):
         self._first = solver.receivers.first * solver.receivers.every
         self._table = setup.case.output.receivers
         self.path = continued(folder / self._table.file, self._first)
-        self._picture = None
-        if self._table.picture is not None:
-            self._picture = continued(folder / self._table.picture, self._first)
+        names = (self._table.picture, self._table.section)
+        self._picture, self._section = (continued(folder / name, self._first) if name else None for name in names)
+        self._positions = np.array(setup.receivers, np.float64)
+        if self._section is not None and distances_along_line(self._positions) is None:
+            raise CaseError("output.receivers.section: the receivers are not on a line, or two are at one position")
 
     @property
     def targets(self) -> Sequence[OutputTarget]:
@@ -175,7 +178,8 @@ class Seismograms(Final):
         if self._table.sac:
             names = [self._sac_path(name, number) for name in self._setup.names for number in self._velocities()]
             files += [OutputTarget("output.receivers.sac", path) for path in names]
-        return files + ([OutputTarget("output.receivers.picture", self._picture)] if self._picture is not None else [])
+        pictures = {"picture": self._picture, "section": self._section}
+        return files + [OutputTarget(f"output.receivers.{key}", path) for key, path in pictures.items() if path]
 
     def _velocities(self) -> list[int]:
         """Return the numbers of the unknowns that are components of the velocity."""
@@ -209,6 +213,12 @@ class Seismograms(Final):
             names = [solver.unknowns[field] for field in velocity]
             seismogram_figure(self._picture, times, samples[:, :, velocity], setup.names, names)
             written.append(self._picture)
+        last = velocity[-1] if velocity else 0
+        unit = "m/s" if velocity else "Pa"
+        section = section_of(self._positions, times, samples[:, :, last].T, (solver.unknowns[last], unit))
+        if self._section is not None and section is not None:
+            section_figure(self._section, section, SectionLook())
+            written.append(self._section)
         return written
 
     def _write_sac(self, samples: npt.NDArray[np.float64], begin: float, velocity: Sequence[int]) -> list[Path]:

@@ -254,6 +254,9 @@ class ReceiverOutput(Table):
     every: Interval = Field(default=1, description="time or steps between two samples")
     sac: bool = Field(default=False, description="also SAC files, one per receiver and component, in file.sac/")
     picture: PictureName | None = Field(default=None, description="plot of the velocities")
+    section: PictureName | None = Field(
+        default=None, description="record section of the last velocity, for receivers on a line"
+    )
 
 
 class SnapshotOutput(Table):
@@ -291,7 +294,7 @@ class WaveOutput(OutputTable):
         tables += [(f'output.snapshots["{table.file}"]', table) for table in self.snapshots]
         tables += [("output.peak", self.peak)] if self.peak is not None else []
         for key, table in tables:
-            for name in ("file", "picture", "film"):
+            for name in ("file", "picture", "section", "film"):
                 if (file := getattr(table, name, None)) is not None:
                     yield f"{key}.{name}", file
         if self.receivers.sac:
