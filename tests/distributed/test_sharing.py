@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What rank 0 makes is the same on every rank, with and without memory that ranks of a host share."""
+"""Sites and other arrays are the same on every rank, with and without memory that ranks of a host share."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from flow_cases import tilted_tube
 
-from seiche.domain import sharing
+from seiche.domain import shared_memory
 from seiche.domain.partition import partition
 from seiche.domain.rank_locations import hosts_of
 from seiche.domain.rank_mapping import host_numbers
-from seiche.domain.sharing import on_root, owners, shared_array, shared_sites
+from seiche.domain.set_up_ranks import set_up_on
+from seiche.domain.shared_memory import shared_array
+from seiche.domain.sharing import on_root, owners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -24,13 +26,14 @@ NO_MEMORY = Path("/no such folder")
 
 
 @pytest.mark.ranks(1, 2, 3)
-@pytest.mark.parametrize("memory", [sharing.SHARED_MEMORY, NO_MEMORY])
-def test_sites_of_rank_zero_are_those_of_every_rank(memory: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("memory", [shared_memory.SHARED_MEMORY, NO_MEMORY])
+def test_sites_of_all_ranks_are_those_of_one(memory: Path, monkeypatch: pytest.MonkeyPatch):
     world = World.from_mpi()
-    monkeypatch.setattr(sharing, "SHARED_MEMORY", memory)
-    monkeypatch.setattr(sharing, "MIN_SHARED_BYTES", 1)
+    monkeypatch.setattr(shared_memory, "SHARED_MEMORY", memory)
+    monkeypatch.setattr(shared_memory, "MIN_SHARED_BYTES", 1)
     expected = tilted_tube()
-    sites = shared_sites(world, tilted_tube() if world.rank == 0 else None)
+    with set_up_on(world):
+        sites = tilted_tube()
     for item in fields(SiteSet):
         np.testing.assert_array_equal(getattr(sites, item.name), getattr(expected, item.name), err_msg=item.name)
     assert sites.fingerprint == expected.fingerprint
@@ -41,8 +44,8 @@ def test_sites_of_rank_zero_are_those_of_every_rank(memory: Path, monkeypatch: p
 @pytest.mark.ranks(2, nodes=("2+1",))
 def test_ranks_of_a_host_map_the_same_memory(monkeypatch: pytest.MonkeyPatch):
     world = World.from_mpi()
-    monkeypatch.setattr(sharing, "MIN_SHARED_BYTES", 1)
-    before = set(sharing.SHARED_MEMORY.glob("seiche-*"))
+    monkeypatch.setattr(shared_memory, "MIN_SHARED_BYTES", 1)
+    before = set(shared_memory.SHARED_MEMORY.glob("seiche-*"))
     array = shared_array(world, np.arange(10.0).reshape(2, 5) if world.rank == 0 else None)
     np.testing.assert_array_equal(array, np.arange(10.0).reshape(2, 5))
     world.barrier()
@@ -52,7 +55,7 @@ def test_ranks_of_a_host_map_the_same_memory(monkeypatch: pytest.MonkeyPatch):
     world.barrier()
     hosts = hosts_of(world)
     assert array[1, 4] == (-1.0 if hosts[world.rank] == hosts[0] else 9.0)
-    assert set(sharing.SHARED_MEMORY.glob("seiche-*")) <= before  # it has no name any more
+    assert set(shared_memory.SHARED_MEMORY.glob("seiche-*")) <= before  # it has no name any more
     empty = shared_array(world, np.zeros((0, 3), np.int32) if world.rank == 0 else None)
     assert empty.shape == (0, 3)
 

@@ -11,7 +11,7 @@ import pytest
 from seiche.backend import open_backend
 from seiche.backend.planned import PlannedBackend
 from seiche.domain.emulation import emulate_ranks
-from seiche.domain.sharing import shared_array
+from seiche.domain.shared_memory import shared_array
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo.exchange import HaloExchange

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from seiche.domain.candidates import CandidateNodes, Crossings, WallFinder, disc_crossings, nodes_on_disc
-from seiche.domain.cut_links import with_cut_links
+from seiche.domain.cut_links import CutLinks, cut_links, linked_sites
+from seiche.domain.set_up_ranks import joined, set_up_world, sum_of_all
 from seiche.domain.site_rows import Indices, SiteRows, expanded
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, SiteSet
+from seiche.domain.world import raise_together
 from seiche.errors import CaseError
 from seiche.set_up import set_up_stage
 
@@ -46,9 +47,9 @@ def assemble(
 ) -> tuple[SiteSet, list[DroppedComponent], int]:
     """Return the sites, the dropped components, and the number of links that intersect neither wall nor disc.
 
-    Those links get the fraction 1/2. With `prune`, components without an iolet are dropped; with `trim`, the box
-    shrinks to the remaining sites. Raises CaseError for an iolet that touches no site and for a site that touches two
-    iolets.
+    Those links get the fraction 1/2. Each rank cuts the links of its share of the sites (collective). With `prune`,
+    components without an iolet are dropped; with `trim`, the box shrinks to the remaining sites. Raises CaseError for
+    an iolet that touches no site and for a site that touches two iolets.
     """
     for plane in iolets:
         lattice = replace(lattice, rows=lattice.rows.without(nodes_on_disc(lattice, plane)))
@@ -57,17 +58,18 @@ def assemble(
     if prune and iolets:
         roots = crossings.node[crossings.front]
         if len(np.unique(crossings.iolet[crossings.front])) < len(iolets):  # a vessel may end just before its plane
-            unpruned, rows, _ = with_cut_links(lattice, iolets, crossings, find_walls)
-            _check_iolet_links(unpruned, rows)
-            roots = unpruned.boundary[rows]
+            unpruned = cut_links(lattice, iolets, crossings, find_walls)
+            _check_iolet_links(iolets, unpruned)
+            roots = joined(unpruned.boundary[unpruned.rows])
         connected, dropped = _reachable(lattice, crossings, roots)
         if dropped:
             lattice = replace(lattice, rows=connected)
             crossings = disc_crossings(lattice, iolets)
-    sites, rows, unresolved = with_cut_links(lattice.trimmed() if trim else lattice, iolets, crossings, find_walls)
-    _check_iolet_links(sites, rows)
-    _check_shared_sites(sites, rows)
-    return sites, dropped, unresolved
+    lattice = lattice.trimmed() if trim else lattice
+    links = cut_links(lattice, iolets, crossings, find_walls)
+    _check_iolet_links(iolets, links)
+    _check_shared_sites(lattice, iolets, links)
+    return linked_sites(lattice, iolets, links), dropped, sum_of_all(links.unresolved)
 
 
 def _reachable(
@@ -118,24 +120,26 @@ def _joined(
     return np.concatenate(firsts), np.concatenate(seconds)
 
 
-def _check_iolet_links(sites: SiteSet, rows: npt.NDArray[np.int64]) -> None:
-    """Raise CaseError when an iolet has no link; `rows` of the boundary have links through openings."""
-    touched = np.unique(sites.link_iolet[rows])
-    for index, plane in enumerate(sites.iolets):
-        if index not in touched:
+def _check_iolet_links(iolets: Sequence[IoletPlane], links: CutLinks) -> None:
+    """Raise CaseError on all ranks when an iolet has no link (collective)."""
+    own = np.isin(np.arange(len(iolets)), links.iolet[links.rows])
+    touched = np.any(set_up_world().allgather(own), axis=0)
+    for index, plane in enumerate(iolets):
+        if not touched[index]:
             raise CaseError(f'iolet "{plane.name}" touches no site; check its center, normal and radius')
 
 
-def _check_shared_sites(sites: SiteSet, rows: npt.NDArray[np.int64]) -> None:
-    """Raise CaseError if links of one site meet two iolets, since only one boundary condition can apply."""
+def _check_shared_sites(lattice: CandidateNodes, iolets: Sequence[IoletPlane], links: CutLinks) -> None:
+    """Raise CaseError on all ranks if links of one site meet two iolets, which have one condition each."""
     max_int16 = np.iinfo(np.int16).max
-    link_iolet = sites.link_iolet[rows]
+    link_iolet = links.iolet[links.rows]
     last_iolet = link_iolet.max(axis=1, initial=-1)
     first_iolet = np.where(link_iolet >= 0, link_iolet, np.int16(max_int16)).min(axis=1, initial=max_int16)
-    shared = np.flatnonzero(first_iolet < last_iolet)
+    shared, problem = np.flatnonzero(first_iolet < last_iolet), None
     if len(shared):
-        first, second = (sites.iolets[index[shared[0]]].name for index in (first_iolet, last_iolet))
-        x, y, z = sites.coords[sites.boundary[rows[shared[0]]]]
-        position = np.asarray(sites.origin) + sites.spacing * np.array([x, y, z])
+        first, second = (iolets[index[shared[0]]].name for index in (first_iolet, last_iolet))
+        x, y, z = lattice.rows.coords_of(links.boundary[links.rows[shared[:1]]])[0].tolist()
+        position = np.asarray(lattice.origin) + lattice.spacing * np.array([x, y, z])
         site = f"({x}, {y}, {z}) at (" + ", ".join(f"{value:.6g}" for value in position) + ") m"
-        raise CaseError(f'the iolets "{first}" and "{second}" both touch the site {site}; move them apart')
+        problem = f'the iolets "{first}" and "{second}" both touch the site {site}; move them apart'
+    raise_together(set_up_world(), problem, CaseError)

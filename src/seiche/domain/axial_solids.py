@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from seiche.domain.solids import Floats, Place, SolidBody, place_of
+from seiche.domain.surface import along_axis
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class SolidTorus(SolidBody):
         """Return the depth of `points`."""
         direction = np.array(self.axis) / np.linalg.norm(self.axis)
         offset = points - np.array(self.center)
-        along = offset @ direction
+        along = along_axis(offset, direction)
         across = np.linalg.norm(offset - along[:, None] * direction, axis=1)
         return np.asarray(self.section - np.hypot(across - self.radius, along))
 
@@ -55,7 +56,7 @@ class SolidAlongAxis(SolidBody):
     def _along_and_across(self, points: Floats) -> tuple[Floats, Floats]:
         axis, _ = self._axis()
         offset = points - np.array(self.start)
-        along = offset @ axis
+        along = along_axis(offset, axis)
         return along, np.linalg.norm(offset - along[:, None] * axis, axis=1)
 
     def _moved_ends(self, low: Floats, high: Floats, spacing: float) -> tuple[float, float]:

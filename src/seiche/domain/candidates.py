@@ -67,6 +67,12 @@ class CandidateNodes:
         """Return the coordinates (n, 3) of all nodes."""
         return self.rows.coords()
 
+    def coords_at(self, nodes: Indices) -> tuple[Coords, Indices]:
+        """Return the coordinates (m, 3) of the distinct ones of the ascending `nodes` (p,), and their rows (p,)."""
+        is_first = np.diff(nodes, prepend=-1) > 0
+        coords = self.rows.coords_of(nodes[is_first]).astype(np.int32)
+        return coords, np.cumsum(is_first) - 1
+
     def positions(self, nodes: Indices) -> Floats:
         """Return the positions (p, 3) in metres of the `nodes` (p,)."""
         return self.positions_of(self.rows.coords_of(nodes))
@@ -100,6 +106,11 @@ class Crossings:
     fraction: Floats
     iolet: Indices
     front: npt.NDArray[np.bool_]
+
+    def between(self, first: int, end: int) -> Crossings:
+        """Return the links from the nodes `first` ... `end` - 1."""
+        own = (self.node >= first) & (self.node < end)
+        return Crossings(self.node[own], self.direction[own], self.fraction[own], self.iolet[own], self.front[own])
 
 
 def nodes_on_disc(lattice: CandidateNodes, plane: IoletPlane) -> Indices:

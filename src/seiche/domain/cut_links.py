@@ -12,12 +12,14 @@ import numpy.typing as npt
 from seiche.domain.candidates import CandidateNodes, Crossings, Floats, WallFinder
 from seiche.domain.host_passes import offsets, run_pass
 from seiche.domain.links import flags_of_links, role_kinds
-from seiche.domain.site_rows import Indices
+from seiche.domain.set_up_ranks import own_part
+from seiche.domain.sharing import joined_sites
+from seiche.domain.site_rows import Indices, part_of
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.kernels.registry import sites as registry
 
 #: Boundary sites per pass; bounds the memory of intersections.
-_CHUNK = 1 << 14
+_CHUNK = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,30 @@ class _NearestDiscs:
         return fraction, disc
 
 
-def with_cut_links(
-    lattice: CandidateNodes, iolets: Sequence[IoletPlane], crossings: Crossings, find_walls: WallFinder
-) -> tuple[SiteSet, Indices, int]:
-    """Return the sites with their links, the rows of the boundary with links through openings, and a number.
+@dataclass(frozen=True)
+class CutLinks:
+    """Links of this rank's share of the boundary sites.
 
-    The number is that of the links that meet neither wall nor disc; they are cut half way.
+    `boundary` (m,) are ascending numbers of sites of the vessel, and the other arrays those of a `SiteSet`. `rows` of
+    them have links through openings. `unresolved` links meet neither wall nor disc; they are cut half way.
     """
-    boundary, links = _boundary(lattice, crossings)
+
+    boundary: Indices
+    kind: npt.NDArray[np.uint8]
+    iolet: npt.NDArray[np.int16]
+    fraction: npt.NDArray[np.float32]
+    normal: npt.NDArray[np.float32]
+    rows: Indices
+    unresolved: int
+
+
+def cut_links(
+    lattice: CandidateNodes, iolets: Sequence[IoletPlane], crossings: Crossings, find_walls: WallFinder
+) -> CutLinks:
+    """Return the links of this rank's share of the sites."""
+    own = own_part(lattice.rows.site)
+    crossings = crossings.between(*lattice.rows.site[[own.start, own.stop]].tolist())
+    boundary, links = _boundary(lattice, crossings, own)
     discs = _NearestDiscs.of(crossings, boundary)
     count, kinds = len(boundary), role_kinds(iolets)
     kind, iolet = np.empty((count, 26), np.uint8), np.empty((count, 26), np.int16)
@@ -78,16 +96,24 @@ def with_cut_links(
             first=offsets(np.bincount(row, minlength=rows.stop - begin)), disc_fraction=disc_fraction, disc=disc,
             kinds=kinds, opens=opens[rows], unresolved=unresolved[rows], **hit, **result,
         )  # fmt: skip
-    sites = SiteSet(
-        lattice.shape, lattice.coords, lattice.spacing, lattice.origin, lattice.periodic,
-        boundary, kind, iolet, fraction, normal, tuple(iolets),
+    number = int(unresolved.sum(dtype=np.int64))
+    return CutLinks(boundary, kind, iolet, fraction, normal, np.flatnonzero(opens), number)
+
+
+def linked_sites(lattice: CandidateNodes, iolets: Sequence[IoletPlane], links: CutLinks) -> SiteSet:
+    """Return the sites with the links of all ranks (collective)."""
+    own = own_part(lattice.rows.site)
+    part = SiteSet(
+        lattice.shape, part_of(lattice.rows, own).coords(), lattice.spacing, lattice.origin, lattice.periodic,
+        links.boundary - lattice.rows.site[own.start], links.kind, links.iolet, links.fraction, links.normal,
+        tuple(iolets),
     )  # fmt: skip
-    return sites, np.flatnonzero(opens), int(unresolved.sum(dtype=np.int64))
+    return joined_sites(part)
 
 
-def _boundary(lattice: CandidateNodes, crossings: Crossings) -> tuple[Indices, npt.NDArray[np.uint32]]:
-    """Return the ascending sites (m,) with absent neighbours or links through discs, and the bits of these links."""
-    boundary, links = lattice.rows.incomplete()
+def _boundary(lattice: CandidateNodes, crossings: Crossings, own: range) -> tuple[Indices, npt.NDArray[np.uint32]]:
+    """Return the sites (m,) of the runs `own` with absent neighbours or links through discs, and these links' bits."""
+    boundary, links = lattice.rows.incomplete(own)
     node = np.sort(crossings.node)
     complete = node[np.searchsorted(boundary, node) == np.searchsorted(boundary, node, side="right")]
     if len(complete):

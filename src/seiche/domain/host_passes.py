@@ -35,15 +35,16 @@ def _backend(device: str, threads: int | None) -> Backend:
     return open_backend(device, threads)
 
 
-def run_pass(spec: KernelSpec, items: int, **members: Any) -> None:
-    """Run the items 0 ... `items` - 1 of a kernel; arrays must be contiguous and of the types of its members."""
+def run_pass(spec: KernelSpec, items: int | range, **members: Any) -> None:
+    """Run the items 0 ... `items` - 1 or those of a range; arrays must be contiguous and of the types of the kernel."""
     backend = _backend(*_selected[-1])
     copies: list[tuple[npt.NDArray[Any], Array]] = []
     arguments = {name: _argument(backend, name, value, copies) for name, value in members.items()}
     kernel = backend.load(spec)
-    if not items:
+    first, end = (items.start, items.stop) if isinstance(items, range) else (0, items)
+    if first >= end:
         return
-    kernel.bind(backend.pack(kernel, **arguments), 0, items)()
+    kernel.bind(backend.pack(kernel, **arguments), first, end)()
     for array, copy in copies:
         if array.flags.writeable:
             array[...] = backend.download(copy)

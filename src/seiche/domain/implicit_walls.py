@@ -11,7 +11,8 @@ import numpy as np
 
 from seiche.domain.candidates import TOUCH_TOLERANCE, CandidateNodes, Floats, WallHits
 from seiche.domain.host_passes import offsets, run_pass
-from seiche.domain.site_rows import Indices, SiteRows, Triple
+from seiche.domain.set_up_ranks import own_share
+from seiche.domain.site_rows import Indices, SiteRows, Triple, joined_rows
 from seiche.domain.sites import LINK_VECTORS
 from seiche.kernels.registry import sites as registry
 
@@ -67,7 +68,7 @@ class ShapeWall:
         spacing: float,
         ends: ShapeEnds | None,
     ) -> SiteRows:
-        """Return the nodes of the box inside the wall and between the ends."""
+        """Return the nodes of the box inside the wall and between the ends (collective)."""
         region: dict[str, Any] = {"axis": (0.0, 0.0, 0.0), "length": 0.0, "bounded": 0}
         if ends is not None:
             region = {"axis": tuple(ends.axis.tolist()), "length": ends.length, "bounded": 1}
@@ -75,22 +76,23 @@ class ShapeWall:
             "grid": {"origin": origin, "spacing": spacing, "shape": shape},
             **{"wall": self.members, "ends": region, "tolerance": TOUCH_TOLERANCE * spacing},
         }
-        rows = shape[0] * shape[1]
-        counts, none = np.zeros(rows, np.int32), {"begin": None, "end": None}
+        layers = own_share(shape[0])
+        rows = range(layers.start * shape[1], layers.stop * shape[1])
+        counts, none = np.zeros(shape[0] * shape[1], np.int32), {"begin": None, "end": None}
         run_pass(registry.fluid_runs(self.name, fill=False), rows, first=None, counts=counts, **none, **common)
         first = offsets(counts)
         begin, end = np.empty(first[-1], np.int32), np.empty(first[-1], np.int32)
         spec = registry.fluid_runs(self.name, fill=True)
         run_pass(spec, rows, first=first, counts=None, begin=begin, end=end, **common)
-        return SiteRows(shape, periodic, first, begin, end)
+        return joined_rows(SiteRows(shape, periodic, first, begin, end))
 
     def roots(self, lattice: CandidateNodes, node: Indices, direction: Indices) -> tuple[Floats, Floats]:
-        """Return fractions (p,) and normals (p, 3) where the links from `node` (p,) along `direction` (p,) meet it."""
+        """Return fractions (p,) and normals (p, 3) of the links from the ascending `node` (p,) along `direction`."""
         fraction, normal = np.empty(len(node)), np.empty((len(node), 3))
+        coords, row = lattice.coords_at(node)
         run_pass(
             registry.wall_roots(self.name), len(node), wall=self.members, origin=lattice.origin,
-            spacing=lattice.spacing, coords=lattice.coords, node=node, direction=direction, fraction=fraction,
-            normal=normal,
+            spacing=lattice.spacing, coords=coords, node=row, direction=direction, fraction=fraction, normal=normal,
         )  # fmt: skip
         return fraction, normal
 
@@ -103,15 +105,16 @@ class ImplicitWall:
     spacing: float
 
     def find(self, lattice: CandidateNodes, node: Indices, direction: Indices) -> WallHits:
-        """Return the wall hits of the links from the nodes `node` (p,) along `direction` (p,)."""
+        """Return the wall hits of the links from the ascending nodes `node` (p,) along `direction` (p,)."""
         iolet = np.full(len(node), -1, np.int16)
         if isinstance(self.distance, ShapeWall):
             return WallHits(*self.distance.roots(lattice, node, direction), iolet)
         fraction = np.empty(len(node))
         normal = np.empty((len(node), 3))
+        coords, row = lattice.coords_at(node)
         for begin in range(0, len(node), CHUNK):
             rows = slice(begin, begin + CHUNK)
-            starts = lattice.positions_of(lattice.coords[node[rows]])
+            starts = lattice.positions_of(coords[row[rows]])
             vectors = self.spacing * LINK_VECTORS[direction[rows]].astype(np.float64)
             fraction[rows] = self._roots(starts, vectors)
             normal[rows] = self._gradient(starts + np.nan_to_num(fraction[rows])[:, None] * vectors)

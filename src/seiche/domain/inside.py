@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from seiche.domain.candidates import TOUCH_TOLERANCE
 from seiche.domain.host_passes import offsets, run_pass
-from seiche.domain.site_rows import Coords, Indices, SiteRows
+from seiche.domain.set_up_ranks import own_share, set_up_world
+from seiche.domain.site_rows import Coords, Indices, SiteRows, joined_rows
 from seiche.domain.surface import Floats, Surface, subdivided
 from seiche.kernels.registry import sites as registry
 from seiche.set_up import set_up_stage
@@ -38,20 +39,23 @@ def nodes_inside(
     shape: tuple[int, int, int],
     periodic: tuple[bool, bool, bool] = (False, False, False),
 ) -> SiteRows:
-    """Return the nodes of the lattice origin + spacing*(i, j, k) inside `surface`.
+    """Return the nodes of the lattice origin + spacing*(i, j, k) inside `surface` (collective).
 
     `surface` and `origin` in metres; openings of the surface should be capped.
     """
     scaled = Surface((surface.vertices - origin) / spacing, surface.faces)
     rows = _by_crossings(scaled, shape, periodic) if surface.is_closed() else None
-    if rows is None:
-        coords = _by_winding_number(scaled, shape)
-        rows = SiteRows.of_coords(shape, periodic, coords)
-    return rows
+    if any(part is None for part in set_up_world().allgather(None if rows is None else 0)):
+        rows = SiteRows.of_coords(shape, periodic, _by_winding_number(scaled, shape))
+    assert rows is not None
+    return joined_rows(rows)
 
 
 def _by_crossings(scaled: Surface, shape: tuple[int, int, int], periodic: tuple[bool, bool, bool]) -> SiteRows | None:
-    """Return the nodes inside a closed surface, None if its crossings with a lattice line do not cancel."""
+    """Return the nodes of own layers inside a closed surface, None if its crossings with a line do not cancel."""
+    layers = own_share(shape[0])
+    own_rows = range(layers.start * shape[1], layers.stop * shape[1])
+    scaled = _near_layers(scaled, layers)
     corners, faces = scaled.corners(), len(scaled.faces)
     common = {"surface": {"corners": corners, "vertices": scaled.faces}, "shape": shape}
     counts, none = np.empty(faces, np.int64), {"row": None, "height": None, "sign": None}
@@ -60,8 +64,9 @@ def _by_crossings(scaled: Surface, shape: tuple[int, int, int], periodic: tuple[
     row, height, sign = np.empty(first[-1], np.int64), np.empty(first[-1]), np.empty(first[-1], np.int32)
     spec, crossings = registry.line_crossings(fill=True), {"row": row, "height": height, "sign": sign}
     run_pass(spec, faces, first=first, counts=None, **crossings, **common)
-    order = np.lexsort((height, row))
-    of_row = offsets(np.bincount(row, minlength=shape[0] * shape[1]))
+    own = np.flatnonzero((row >= own_rows.start) & (row < own_rows.stop))
+    order = own[np.lexsort((height[own], row[own]))]
+    of_row = offsets(np.bincount(row[own], minlength=shape[0] * shape[1]))
     rows = _wound(shape, periodic, of_row, height[order], sign[order])
     if rows is None:
         return None
@@ -73,6 +78,15 @@ def _by_crossings(scaled: Surface, shape: tuple[int, int, int], periodic: tuple[
     coords = np.stack(np.unravel_index(np.unique(nodes), shape), axis=1).astype(np.int64)
     on_surface = rows.find(coords)
     return rows.without(on_surface[on_surface >= 0])
+
+
+def _near_layers(scaled: Surface, layers: range) -> Surface:
+    """Return the triangles that reach some layers of nodes along x, in the same order."""
+    if set_up_world().size == 1:
+        return scaled
+    x = scaled.vertices[:, 0][scaled.faces]
+    near = (x.min(axis=1) <= layers.stop) & (x.max(axis=1) >= layers.start - 1)
+    return Surface(scaled.vertices, scaled.faces[near])
 
 
 def _wound(
@@ -92,7 +106,10 @@ def _wound(
 
 
 def _by_winding_number(scaled: Surface, shape: tuple[int, int, int]) -> Coords:
-    """Return the ascending nodes (n, 3) with a generalised winding number above one half, less those on the surface."""
+    """Return the ascending nodes (n, 3) of own blocks inside a surface, by its generalised winding number.
+
+    It is above one half there; nodes on the surface are excluded.
+    """
     import igl
 
     faces = scaled.faces.astype(np.int64)
@@ -100,13 +117,16 @@ def _by_winding_number(scaled: Surface, shape: tuple[int, int, int]) -> Coords:
     tree.init(scaled.vertices, faces)
     blocks = tuple(-(-extent // BLOCK) for extent in shape)
     near_surface = _blocks_near(scaled, blocks)
-    far_blocks = np.flatnonzero(~near_surface.reshape(-1))
+    per_layer, layers = blocks[1] * blocks[2], own_share(blocks[0])
+    own_blocks = np.arange(layers.start * per_layer, layers.stop * per_layer)
+    own_near = near_surface.reshape(-1)[own_blocks]
+    far_blocks = own_blocks[~own_near]
     middle = np.empty(len(far_blocks))
     for start in range(0, len(far_blocks), CHUNK):
         corner = np.stack(np.unravel_index(far_blocks[start : start + CHUNK], blocks), axis=1) * BLOCK
         middle[start : start + CHUNK] = tree.winding_number(corner + 0.5 * (BLOCK - 1))
     undecided = far_blocks[np.abs(middle - 0.5) < UNDECIDED_MARGIN]
-    resolved_blocks = np.union1d(np.flatnonzero(near_surface), undecided)
+    resolved_blocks = np.union1d(own_blocks[own_near], undecided)
 
     distance = igl.AABB()
     distance.init(scaled.vertices, faces)

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.set_up_ranks import joined, own_share
 from seiche.domain.site_rows import SiteRows
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 
@@ -70,15 +71,20 @@ def role_kinds(iolets: Sequence[IoletPlane]) -> npt.NDArray[np.uint8]:
 
 
 def with_iolets(sites: SiteSet, iolets: Sequence[IoletPlane]) -> SiteSet:
-    """Return `sites` with other planes at the same openings, and the link kinds of their roles."""
+    """Return `sites` with other planes at the same openings, and the link kinds of their roles (collective)."""
     if [plane.role for plane in iolets] == [plane.role for plane in sites.iolets]:
         return replace(sites, iolets=iolets)
-    kinds = np.where(sites.link_iolet >= 0, role_kinds(iolets)[sites.link_iolet], sites.link_kind)
-    return replace(sites, iolets=iolets, link_kind=kinds.astype(np.uint8))
+    share = own_share(len(sites.boundary))
+    own = slice(share.start, share.stop)
+    kinds = np.where(sites.link_iolet[own] >= 0, role_kinds(iolets)[sites.link_iolet[own]], sites.link_kind[own])
+    return replace(sites, iolets=iolets, link_kind=joined(kinds.astype(np.uint8)))
 
 
-def check_sites(sites: SiteSet) -> None:
-    """Raise ValueError with the first invalid site if `sites` violates a rule of `SiteSet`."""
+def check_sites(sites: SiteSet, incomplete: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]] | None = None) -> None:
+    """Raise ValueError with the first invalid site if `sites` violates a rule of `SiteSet`.
+
+    For a part of a vessel, `incomplete` are its sites with absent neighbours in the vessel, as from `boundary_links`.
+    """
     _check_shapes(sites)
     coords = sites.coords
     outside = np.any((coords < 0) | (coords >= np.array(sites.shape)), axis=1)
@@ -88,12 +94,12 @@ def check_sites(sites: SiteSet) -> None:
     if rows and (sites.boundary[0] < 0 or sites.boundary[-1] >= len(sites) or np.any(np.diff(sites.boundary) <= 0)):
         raise ValueError("boundary is not a list of ascending site indices")
     _check_links(sites)
-    incomplete, absent = boundary_links(sites.shape, coords, sites.periodic)
+    site, absent = incomplete or boundary_links(sites.shape, coords, sites.periodic)
     if rows:
-        position = np.minimum(np.searchsorted(sites.boundary, incomplete), rows - 1)
-        listed = (sites.boundary[position] == incomplete)[:, None]
+        position = np.minimum(np.searchsorted(sites.boundary, site), rows - 1)
+        listed = (sites.boundary[position] == site)[:, None]
         absent &= ~(listed & (sites.link_kind[position] != LinkKind.NONE))
-    _raise_for_site(sites, incomplete[absent.any(axis=1)], "has a link that meets no fluid site and is not cut")
+    _raise_for_site(sites, site[absent.any(axis=1)], "has a link that meets no fluid site and is not cut")
 
 
 def _check_shapes(sites: SiteSet) -> None:

@@ -17,7 +17,8 @@ from seiche.domain.bifurcation import bifurcation_surface as bifurcation_surface
 from seiche.domain.candidates import TOUCH_TOLERANCE, CandidateNodes, Floats
 from seiche.domain.implicit_walls import Distance, ImplicitWall, ShapeEnds, ShapeWall
 from seiche.domain.obstacles import no_wall, with_obstacles
-from seiche.domain.site_rows import SiteRows
+from seiche.domain.set_up_ranks import joined, own_share
+from seiche.domain.site_rows import SiteRows, joined_rows
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.solids import SolidBody
 from seiche.errors import CaseError
@@ -131,11 +132,12 @@ def box(shape: tuple[int, int, int], spacing: float = 1.0, *, obstacles: Sequenc
         high = spacing * np.array(shape, float)
         all_periodic = (True, True, True)
         return sites_from_distance(no_wall, np.zeros(3), high, spacing, periodic=all_periodic, obstacles=obstacles)
-    coords = np.empty((shape[0] * shape[1] * shape[2], 3), np.int32)
-    for axis, index in enumerate(np.ix_(*(np.arange(extent, dtype=np.int32) for extent in shape))):
-        coords[:, axis].reshape(shape)[...] = index
+    layers, (_, ny, nz) = own_share(shape[0]), shape
+    coords = np.empty((len(layers), ny, nz, 3), np.int32)
+    for axis, index in enumerate(np.ix_(*(np.asarray(extent, np.int32) for extent in (layers, range(ny), range(nz))))):
+        coords[..., axis] = index
     corner = 0.5 * spacing
-    return SiteSet(shape, coords, spacing, (corner, corner, corner), (True, True, True))
+    return SiteSet(shape, joined(coords.reshape(-1, 3)), spacing, (corner, corner, corner), (True, True, True))
 
 
 @set_up_stage("voxelise")
@@ -185,17 +187,17 @@ class _Grid:
 
 
 def _fluid_rows(grid: _Grid, bounds: Sequence[Distance]) -> SiteRows:
-    """Return the nodes where all of `bounds` are negative."""
+    """Return the nodes where all of `bounds` are negative (collective)."""
     nx, ny, nz = grid.shape
-    layers = max(1, CHUNK // (ny * nz))
-    accepted = []
-    for start in range(0, nx, layers):
-        nodes = np.indices((min(layers, nx - start), ny, nz), dtype=np.int32).reshape(3, -1).T
+    layers, own = max(1, CHUNK // (ny * nz)), own_share(nx)
+    accepted = [SiteRows.of_coords(grid.shape, grid.periodic, np.zeros((0, 3), np.int32))]
+    for start in range(own.start, own.stop, layers):
+        nodes = np.indices((min(layers, own.stop - start), ny, nz), dtype=np.int32).reshape(3, -1).T
         nodes[:, 0] += start
         points = np.asarray(grid.origin) + grid.spacing * nodes
         inside = np.all([bound(points) < -TOUCH_TOLERANCE * grid.spacing for bound in bounds], axis=0)
         accepted.append(SiteRows.of_coords(grid.shape, grid.periodic, np.ascontiguousarray(nodes[inside])))
-    return SiteRows.merged(accepted)
+    return joined_rows(SiteRows.merged(accepted))
 
 
 def _ends(

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.host_passes import offsets, run_pass
+from seiche.domain.set_up_ranks import joined, set_up_world
 from seiche.kernels.registry import sites as registry
 
 Indices = npt.NDArray[np.int64]
@@ -179,10 +180,13 @@ class SiteRows:
         row = (x - low[0]) * shape[1] + (y - low[1])
         return self.of_runs(shape, self.periodic, row, self.begin - low[2], self.end - low[2])
 
-    def incomplete(self) -> tuple[Indices, npt.NDArray[np.uint32]]:
-        """Return the ascending sites (m,) with absent neighbours, and the bits of their absent links (m,)."""
-        runs, rows = len(self.begin), self.members
-        counts = np.zeros(runs, np.int64)
+    def incomplete(self, of: range | None = None) -> tuple[Indices, npt.NDArray[np.uint32]]:
+        """Return the ascending sites (m,) with absent neighbours, and the bits of their absent links (m,).
+
+        `of` selects the sites of some runs.
+        """
+        runs, rows = range(len(self.begin)) if of is None else of, self.members
+        counts = np.zeros(len(self.begin), np.int64)
         run_pass(registry.absent_links(fill=False), runs, rows=rows, first=None, counts=counts, sites=None, links=None)
         first = offsets(counts)
         sites, links = np.empty(first[-1], np.int64), np.empty(first[-1], np.uint32)
@@ -204,6 +208,21 @@ class SiteRows:
         other = expanded(low, np.maximum(high, low))
         links = np.minimum(end[piece] + step, end[other]) - np.maximum(begin[piece] + step, begin[other])
         return piece, other, links
+
+
+def part_of(rows: SiteRows, runs: range) -> SiteRows:
+    """Return the sites of some consecutive runs, numbered from 0."""
+    first = np.clip(rows.first, runs.start, runs.stop) - runs.start
+    own = slice(runs.start, runs.stop)
+    return SiteRows(rows.shape, rows.periodic, first, rows.begin[own], rows.end[own])
+
+
+def joined_rows(part: SiteRows) -> SiteRows:
+    """Return the sites of all ranks; those of a rank come after those of the ranks before it (collective)."""
+    if set_up_world().size == 1:
+        return part
+    row, begin, end = (joined(array) for array in (part.row, part.begin, part.end))
+    return SiteRows.of_runs(part.shape, part.periodic, row, begin, end)
 
 
 def expanded(first: Indices, end: Indices) -> Indices:

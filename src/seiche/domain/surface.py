@@ -21,6 +21,17 @@ def bounds(points: Floats) -> tuple[Floats, Floats]:
     return np.stack([x.min(axis=-1) for x in xyz], axis=-1), np.stack([x.max(axis=-1) for x in xyz], axis=-1)
 
 
+def along_axis(points: Floats, axis: Floats) -> Floats:
+    """Return the products (n,) of points (n, d) with a vector (d,).
+
+    Each one is the same for any n, which a product of matrices does not ensure.
+    """
+    result = points[:, 0] * axis[0]
+    for k in range(1, len(axis)):
+        result += points[:, k] * axis[k]
+    return np.asarray(result)
+
+
 def in_box(points: Floats, low: Floats, high: Floats) -> npt.NDArray[np.bool_]:
     """Return flags of the points (..., 3) in a box or on its faces."""
     x, y, z = ((points[..., axis] >= low[axis]) & (points[..., axis] <= high[axis]) for axis in range(3))

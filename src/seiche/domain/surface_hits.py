@@ -12,7 +12,8 @@ import numpy.typing as npt
 from seiche.domain.candidates import CandidateNodes, Floats, WallHits
 from seiche.domain.host_passes import offsets, run_pass
 from seiche.domain.inside import ON_SURFACE
-from seiche.domain.site_rows import Indices, Triple
+from seiche.domain.set_up_ranks import own_part
+from seiche.domain.site_rows import Indices
 from seiche.domain.surface import Surface
 from seiche.kernels.registry import sites as registry
 
@@ -38,10 +39,11 @@ class SurfaceWall:
         """Return the first hits of the links from the ascending nodes `node` (p,) along `direction` (p,)."""
         count = len(node)
         hits = WallHits(np.empty(count), np.empty((count, 3)), np.empty(count, np.int16))
-        first = np.append(np.flatnonzero(np.diff(node, prepend=-1)), count)
+        coords, row = lattice.coords_at(node)
+        first = np.append(np.flatnonzero(np.diff(row, prepend=-1)), count)
         run_pass(
-            registry.surface_link_hits(), len(first) - 1, coords=lattice.coords, node=node, direction=direction,
-            first=first, fraction=hits.fraction, normal=hits.normal, iolet=hits.iolet,
+            registry.surface_link_hits(), len(first) - 1, coords=coords, node=row, direction=direction, first=first,
+            fraction=hits.fraction, normal=hits.normal, iolet=hits.iolet,
             **self._kernel_arguments(lattice),
         )  # fmt: skip
         return hits
@@ -55,32 +57,51 @@ class SurfaceWall:
         return self._arguments[key]
 
     def _new_arguments(self, lattice: CandidateNodes) -> dict[str, Any]:
+        """Return the arguments with the triangles near this rank's share of the nodes."""
         corners = (self.surface.corners() - np.asarray(lattice.origin)) / lattice.spacing
-        surface = {"corners": corners, "vertices": self.surface.faces}
-        area = self.surface.vector_areas()
+        common = {"shape": lattice.shape, "longest": _MAX_EDGE, "margin": _MARGIN}
+        counts, pieces = _counts_of({"surface": {"corners": corners, "vertices": self.surface.faces}, **common})
+        group = (offsets(pieces)[:-1] // _GROUP).astype(np.int32)
+        near = _near_own_nodes(corners, lattice)
+        surface = {"corners": corners[near], "vertices": self.surface.faces[near]}
+        area = self.surface.vector_areas()[near]
         unit = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), np.finfo(float).tiny)
-        cells, first, faces, group = _cells_of(surface, len(corners), lattice.shape)
+        cells, first, faces = _cells_of({"surface": surface, **common}, counts[near])
         return {
-            **{"surface": surface, "shape": lattice.shape, "unit": unit, "label": np.ascontiguousarray(self.labels)},
-            **{"cells": cells, "cell_first": first, "cell_count": len(cells), "faces": faces, "group": group},
+            **{"surface": surface, "shape": lattice.shape, "unit": unit, "label": self.labels[near]},
+            **{"cells": cells, "cell_first": first, "cell_count": len(cells), "faces": faces, "group": group[near]},
             **{"edge_tolerance": EDGE_TOLERANCE, "reach": 1.0 + 3.0 * ON_SURFACE, "margin": _MARGIN},
         }
 
 
-def _cells_of(
-    surface: dict[str, Floats], count: int, shape: Triple
-) -> tuple[Indices, Indices, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return the cells near triangles (c,), ascending; offsets of their triangles (c + 1,), the triangles; groups."""
-    common = {"surface": surface, "shape": shape, "longest": _MAX_EDGE, "margin": _MARGIN}
+def _near_own_nodes(corners: Floats, lattice: CandidateNodes) -> Indices:
+    """Return the triangles, with `corners` in spacings, that links from this rank's share of the nodes may meet."""
+    own = own_part(lattice.rows.site)
+    if not len(own):
+        return np.zeros(0, np.int64)
+    first, last = (int(lattice.rows.row[run]) // lattice.shape[1] for run in (own.start, own.stop - 1))
+    x = corners[:, :, 0]
+    return np.flatnonzero((x.max(axis=1) >= first - 2.0 * _MARGIN) & (x.min(axis=1) <= last + 2.0 * _MARGIN))
+
+
+def _counts_of(surface: dict[str, Any]) -> tuple[Indices, Indices]:
+    """Return the numbers of cells and of pieces of each triangle (f,)."""
+    count = len(surface["surface"]["corners"])
     counts, pieces = np.empty(count, np.int64), np.empty(count, np.int64)
-    run_pass(registry.triangle_cells(fill=False), count, first=None, counts=counts, pieces=pieces, cells=None, **common)
-    first = offsets(counts)
+    run_pass(
+        registry.triangle_cells(fill=False), count, first=None, counts=counts, pieces=pieces, cells=None, **surface
+    )
+    return counts, pieces
+
+
+def _cells_of(surface: dict[str, Any], counts: Indices) -> tuple[Indices, Indices, npt.NDArray[np.int32]]:
+    """Return the cells near triangles (c,), ascending; offsets of their triangles (c + 1,), and the triangles."""
+    first, count = offsets(counts), len(counts)
     cells = np.empty(first[-1], np.int64)
-    run_pass(registry.triangle_cells(fill=True), count, first=first, counts=None, pieces=None, cells=cells, **common)
+    run_pass(registry.triangle_cells(fill=True), count, first=first, counts=None, pieces=None, cells=cells, **surface)
     pair = cells * count + np.repeat(np.arange(count), counts)
     pair.sort()
     pair = pair[np.diff(pair, prepend=-1) > 0]
     cell, face = np.divmod(pair, max(count, 1))
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
-    group = (offsets(pieces)[:-1] // _GROUP).astype(np.int32)
-    return cell[starts], np.append(starts, len(cell)), face.astype(np.int32), group
+    return cell[starts], np.append(starts, len(cell)), face.astype(np.int32)

@@ -20,6 +20,7 @@ from seiche.domain.implicit_walls import ImplicitWall
 from seiche.domain.inside import nodes_inside
 from seiche.domain.obstacles import no_wall, with_obstacles
 from seiche.domain.periodic_ends import END_TOLERANCE, NO_IOLET, PERIODIC, PeriodicEnds
+from seiche.domain.set_up_ranks import joined, own_share
 from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.solids import SolidBody
 from seiche.domain.surface import Loop, Surface
@@ -159,9 +160,9 @@ def _around(
     low = node - 0.5 * spacing
     box = (low, low + spacing * np.array(lattice.shape))
     distance = with_obstacles(no_wall, obstacles, box, spacing, lattice.periodic, node=node)
-    count, solid = len(lattice.rows), [np.zeros(0, np.int64)]
-    for first in range(0, count, CHUNK):
-        nodes = np.arange(first, min(first + CHUNK, count))
+    own, solid = own_share(len(lattice.rows)), [np.zeros(0, np.int64)]
+    for first in range(own.start, own.stop, CHUNK):
+        nodes = np.arange(first, min(first + CHUNK, own.stop))
         solid.append(nodes[~(distance(lattice.positions(nodes)) < -TOUCH_TOLERANCE * spacing)])
     bodies = ImplicitWall(distance, spacing)
 
@@ -174,7 +175,7 @@ def _around(
             np.where(is_body, np.int16(-1), first.iolet),
         )
 
-    return find, replace(lattice, rows=lattice.rows.without(np.concatenate(solid)))
+    return find, replace(lattice, rows=lattice.rows.without(joined(np.concatenate(solid))))
 
 
 def _validated(plane: IoletPlane) -> IoletPlane:
@@ -258,8 +259,12 @@ def _section_radius(plane: IoletPlane, lattice: CandidateNodes) -> float:
     """Return the extent from the center of the fluid connected within one spacing of the plane."""
     from scipy.ndimage import label
 
-    height = (lattice.positions_of(lattice.coords) - plane.center) @ np.asarray(plane.normal)
-    nodes = lattice.coords[np.abs(height) <= lattice.spacing]
+    near = [np.zeros((0, 3), np.int64)]
+    for first in range(0, len(lattice.rows), CHUNK):
+        coords = lattice.rows.coords_of(np.arange(first, min(first + CHUNK, len(lattice.rows))))
+        height = (lattice.positions_of(coords) - plane.center) @ np.asarray(plane.normal)
+        near.append(coords[np.abs(height) <= lattice.spacing])
+    nodes = np.concatenate(near)
     if not len(nodes):
         raise CaseError(f'iolet "{plane.name}" touches no site; check its center, normal and radius')
     low = nodes.min(axis=0)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.surface import Floats, Surface
+from seiche.domain.surface import Floats, Surface, along_axis
 from seiche.errors import CaseError
 from seiche.set_up import set_up_stage
 
@@ -47,7 +47,8 @@ class VoxelImage:
 
     def indices(self, points: Floats) -> Floats:
         """Return the (fractional) index (n, dim) of points (n, dim) in metres."""
-        return np.asarray((points - self.origin) @ np.linalg.inv(self.matrix).T)
+        offset, inverse = points - self.origin, np.linalg.inv(self.matrix)
+        return np.stack([along_axis(offset, row) for row in inverse], axis=-1)
 
     def at(self, points: Floats, outside: float | None = None) -> Floats:
         """Return values (n,) at points (n, dim), interpolated linearly between the centres of voxels.

@@ -14,6 +14,7 @@ from seiche.case.blood.limits import check_cell_limits
 from seiche.case.blood.schema import BloodCase
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.sketch import blood_picture
+from seiche.case.flow.geometry import FlowVessel
 from seiche.case.flow.kind import FlowPlan, check_with, flow_setup, shared_setup
 from seiche.case.flow.run import open_solver
 from seiche.case.flow.sketch import can_be_drawn
@@ -29,21 +30,21 @@ from seiche.report.case_figure import CasePicture
 
 
 def prepare(source: CaseFile, world: World | None = None, *, initial_state: bool = True) -> BloodSetup:
-    """Create geometry and cells on rank 0 for all ranks; no field is allocated (collective).
+    """Create the geometry on all ranks, and the cells on rank 0 for all of them; no field is allocated (collective).
 
     Without `initial_state` no cells are packed because a checkpoint provides them. Raises the same CaseError or
     FormatError on every rank for an invalid case.
     """
     world = world or World.serial()
+    case = check_tables(source.tables, str(source.path), BloodCase)
 
-    def make() -> BloodSetup:
-        case = check_tables(source.tables, str(source.path), BloodCase)
-        flow = flow_setup(source, case, world.size)
+    def make(vessel: FlowVessel) -> BloodSetup:
+        flow = flow_setup(source, case, world.size, vessel=vessel)
         setup = BloodSetup(**{item.name: getattr(flow, item.name) for item in fields(flow)})
         check_cell_limits(setup)
         return replace(setup, cells=cells_setup(setup, source.folder, initial_state=initial_state))
 
-    return shared_setup(world, make)
+    return shared_setup(source, case, world, make)
 
 
 def _sized_setup(source: CaseFile) -> BloodSetup:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from seiche.case.flow.check import describe
 from seiche.case.flow.estimates import flow_estimates
-from seiche.case.flow.geometry import build
+from seiche.case.flow.geometry import FlowVessel, build
 from seiche.case.flow.limits import check_limits, check_state_counts
 from seiche.case.flow.rims import rim_lines
 from seiche.case.flow.run import FlowCaseRun, open_solver
@@ -20,8 +20,8 @@ from seiche.case.flow.sketch import can_be_drawn, flow_picture
 from seiche.case.kind import Kind, PlannedCase
 from seiche.case.load import check_tables
 from seiche.case.source import CaseFile
-from seiche.domain.sharing import on_root, shared_sites, without_arrays
-from seiche.domain.sites import SiteSet
+from seiche.domain.set_up_ranks import set_up_on
+from seiche.domain.sharing import on_root, without_arrays
 from seiche.domain.world import World
 from seiche.flow.choice import layouts_for, step_bytes, step_time
 from seiche.flow.velocity_set import VELOCITY_SETS
@@ -31,8 +31,10 @@ from seiche.report.case_figure import CasePicture
 SetupOf = TypeVar("SetupOf", bound=FlowSetup)
 
 
-def flow_setup(source: CaseFile, case: FlowCase, ranks: int, *, sized: bool = False) -> FlowSetup:
-    """Return the set-up of a checked case, created by this process.
+def flow_setup(
+    source: CaseFile, case: FlowCase, ranks: int, *, sized: bool = False, vessel: FlowVessel | None = None
+) -> FlowSetup:
+    """Return the set-up of a checked case, created by this process, with the geometry `vessel` if it exists.
 
     With `sized`, a large vessel has a size but no sites.
 
@@ -40,7 +42,8 @@ def flow_setup(source: CaseFile, case: FlowCase, ranks: int, *, sized: bool = Fa
         CaseError: the case cannot run.
         FormatError: a file is invalid.
     """
-    vessel = sized_vessel(case, source.folder, str(source.path)) if sized else None
+    if sized:
+        vessel = sized_vessel(case, source.folder, str(source.path))
     vessel = vessel or build(case, source.folder, str(source.path))
     vessel = replace(vessel, notes=(*source.notes, *vessel.notes))
     setup = build_setup(case, vessel, str(source.path))
@@ -48,32 +51,30 @@ def flow_setup(source: CaseFile, case: FlowCase, ranks: int, *, sized: bool = Fa
     return setup
 
 
-def shared_setup(world: World, make: Callable[[], SetupOf]) -> SetupOf:
-    """Call `make` on rank 0 and return the result on every rank; the ranks of a host share its sites (collective)."""
-    sites: list[SiteSet] = []
+def shared_setup(source: CaseFile, case: FlowCase, world: World, make: Callable[[FlowVessel], SetupOf]) -> SetupOf:
+    """Create the geometry of a checked case on all ranks, and the remaining set-up from it on rank 0 (collective)."""
+    with set_up_on(world):
+        vessel = build(case, source.folder, str(source.path))
+    if world.size == 1:
+        return make(vessel)
 
     def setup_without_sites() -> SetupOf:
-        setup = make()
-        sites.append(setup.vessel.sites)
-        return _with_sites(setup, without_arrays(setup.vessel.sites)) if world.size > 1 else setup
+        setup = make(vessel)
+        empty_vessel = replace(setup.vessel, sites=without_arrays(vessel.sites), surface=None)
+        return replace(setup, vessel=empty_vessel)
 
     setup = on_root(world, setup_without_sites)
-    # The sites of a large vessel exceed the maximum message size, and each host needs them only once.
-    return _with_sites(setup, shared_sites(world, sites[0] if sites else None))
-
-
-def _with_sites(setup: SetupOf, sites: SiteSet) -> SetupOf:
-    return replace(setup, vessel=replace(setup.vessel, sites=sites))
+    return replace(setup, vessel=replace(setup.vessel, sites=vessel.sites, surface=vessel.surface))
 
 
 def prepare(source: CaseFile, world: World | None = None, *, initial_state: bool = True) -> FlowSetup:
-    """Create the geometry of a case on rank 0 for all ranks; no field is allocated (collective).
+    """Create the geometry of a case on all ranks; no field is allocated (collective).
 
     Raises the same CaseError or FormatError on every rank for an invalid case.
     """
     world = world or World.serial()
-    path = str(source.path)
-    return shared_setup(world, lambda: flow_setup(source, check_tables(source.tables, path, FlowCase), world.size))
+    case = check_tables(source.tables, str(source.path), FlowCase)
+    return shared_setup(source, case, world, lambda vessel: flow_setup(source, case, world.size, vessel=vessel))
 
 
 def check_with(

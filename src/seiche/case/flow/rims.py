@@ -17,6 +17,7 @@ from seiche.case.flow.where import in_brackets
 from seiche.case.load import check_tables
 from seiche.case.quantities import shorten
 from seiche.case.source import CaseFile
+from seiche.domain.sharing import shared_surface
 from seiche.domain.sites import IoletPlane
 from seiche.errors import CaseError, SeicheError
 from seiche.set_up import set_up_stage
@@ -52,7 +53,8 @@ def surface_of_file(case: FlowCase, folder: Path) -> Surface | None:
         return read_surface(folder / table.stl, table.unit or 1.0)
     if table.image is None:
         return None
-    return in_single_precision(table.image.surface(folder, table.periodic_axes))
+    image = table.image
+    return shared_surface(lambda: in_single_precision(image.surface(folder, table.periodic_axes)))
 
 
 def rims_of(surface: Surface) -> list[Loop]:

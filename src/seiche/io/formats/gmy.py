@@ -16,11 +16,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.links import check_sites, wall_direction
+from seiche.domain.host_passes import offsets
+from seiche.domain.links import check_sites, flags_of_links, wall_direction
+from seiche.domain.set_up_ranks import own_part, set_up_world
+from seiche.domain.sharing import joined_sites, on_all
+from seiche.domain.site_rows import SiteRows, joined_rows
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 from seiche.errors import FormatError
 from seiche.io.formats.gmy_block import FluidRecords, MalformedBlockError, decode_block
-from seiche.io.formats.gmy_header import GmyHeader, PathLike, parse_header, read_gmy_header
+from seiche.io.formats.gmy_header import GmyHeader, PathLike, read_gmy_header
 from seiche.io.formats.gmy_write import write_gmy
 from seiche.set_up import set_up_stage
 
@@ -38,33 +42,45 @@ def read_gmy(
     are estimated from the cut links. Wall normals are oriented out of the fluid, by the sign of n.(sum of the wall
     links): the HemeLB tool writes them outwards, the HemePure tools inwards. With `orient=False` they are as in the
     file, for a byte-identical copy.
-    Raises FormatError, with byte or block, for an invalid file. The memory is proportional to the size of the file.
+    Each rank reads its share of the blocks (collective). Raises FormatError, with byte or block, for an invalid file.
+    The memory is proportional to the size of the file.
     """
-    data = Path(path).read_bytes()
-    header = parse_header(path, data)
-    offset = header.body
-    blocks: list[FluidRecords] = []
+    header = on_all(lambda: read_gmy_header(path))
+    nx, ny, nz = (count * header.block for count in header.blocks)
+    blocks = on_all(lambda: _own_blocks(path, header))
+    sites = _own_sites(path, blocks, SiteSet((nx, ny, nz), np.zeros((0, 3), np.int32), spacing, origin))
+    if orient:
+        inwards = np.einsum("ij,ij->i", sites.wall_normal, wall_direction(sites.link_kind)) < 0.0
+        sites = replace(sites, wall_normal=np.where(inwards[:, None], -sites.wall_normal, sites.wall_normal))
+    return joined_sites(sites)
+
+
+def _own_blocks(path: PathLike, header: GmyHeader) -> list[FluidRecords]:
+    """Return the blocks with fluid of this rank's share of the layers of blocks along x; FormatError."""
     edge, counts = header.block, header.blocks
-    for block_number in np.flatnonzero(header.records[:, 0]).tolist():
-        fluid, compressed_size, size = (int(value) for value in header.records[block_number])
-        location = f"block {block_number} (byte {offset})"
-        words = _inflate(path, location, data[offset : offset + compressed_size], size)
-        try:
-            block = decode_block(words, edge)
-        except MalformedBlockError as reason:
-            raise FormatError(path, location, str(reason)) from None
-        if len(block.coords) != fluid:
-            raise FormatError(
-                path, location, f"it has {len(block.coords)} fluid sites, but the header declares {fluid}"
-            )
-        corner = np.array(np.unravel_index(block_number, counts), np.int32) * edge
-        blocks.append(FluidRecords(block.coords + corner, *block[1:]))
-        offset += compressed_size
-    sites = _sites(path, blocks, (counts[0] * edge, counts[1] * edge, counts[2] * edge), spacing, origin)
-    if not orient:
-        return sites
-    inwards = np.einsum("ij,ij->i", sites.wall_normal, wall_direction(sites.link_kind)) < 0.0
-    return replace(sites, wall_normal=np.where(inwards[:, None], -sites.wall_normal, sites.wall_normal))
+    fluid_of_layer = header.records[:, 0].reshape(counts[0], -1).sum(axis=1)
+    layers, per_layer = own_part(offsets(fluid_of_layer)), counts[1] * counts[2]
+    own = slice(layers.start * per_layer, layers.stop * per_layer)
+    offset = header.body + int(header.records[: own.start, 1].sum())
+    blocks: list[FluidRecords] = []
+    with Path(path).open("rb") as file:
+        file.seek(offset)
+        for block_number in (own.start + np.flatnonzero(header.records[own, 0])).tolist():
+            fluid, compressed_size, size = (int(value) for value in header.records[block_number])
+            location = f"block {block_number} (byte {offset})"
+            words = _inflate(path, location, file.read(compressed_size), size)
+            try:
+                block = decode_block(words, edge)
+            except MalformedBlockError as reason:
+                raise FormatError(path, location, str(reason)) from None
+            if len(block.coords) != fluid:
+                raise FormatError(
+                    path, location, f"it has {len(block.coords)} fluid sites, but the header declares {fluid}"
+                )
+            corner = np.array(np.unravel_index(block_number, counts), np.int32) * edge
+            blocks.append(FluidRecords(block.coords + corner, *block[1:]))
+            offset += compressed_size
+    return blocks
 
 
 def _inflate(path: PathLike, location: str, compressed: bytes, size: int) -> npt.NDArray[np.uint32]:
@@ -79,16 +95,14 @@ def _inflate(path: PathLike, location: str, compressed: bytes, size: int) -> npt
     return np.frombuffer(data, ">u4").astype(np.uint32)
 
 
-def _sites(
-    path: PathLike,
-    blocks: list[FluidRecords],
-    shape: tuple[int, int, int],
-    spacing: float,
-    origin: tuple[float, float, float],
-) -> SiteSet:
-    """Join the blocks in the order of `SiteSet`, with inlets and outlets numbered in one list."""
+def _own_sites(path: PathLike, blocks: list[FluidRecords], box: SiteSet) -> SiteSet:
+    """Join the blocks of this rank in the order of `SiteSet`, with inlets and outlets of all ranks in one list.
+
+    Its `boundary` counts the sites of this rank. Raises FormatError on all ranks (collective).
+    """
+    blocks = [_no_records(), *blocks]
     coords = np.concatenate([block.coords for block in blocks])
-    starts = np.cumsum([0] + [len(block.coords) for block in blocks[:-1]])
+    starts = offsets(np.array([len(block.coords) for block in blocks]))[:-1]
     rows = np.concatenate([block.rows + start for block, start in zip(blocks, starts, strict=True)])
     kind, iolet, fraction, normal = (np.concatenate([block[field] for block in blocks]) for field in range(2, 6))
     order = np.lexsort(coords.T[::-1])
@@ -96,32 +110,47 @@ def _sites(
     rank[order] = np.arange(len(order))
     boundary = rank[rows]
     ascending = np.argsort(boundary)
-    kind, fraction, normal, boundary = kind[ascending], fraction[ascending], normal[ascending], boundary[ascending]
-    counts = [
-        _iolet_count(path, kind, iolet[ascending], kind_of_link) for kind_of_link in (LinkKind.INLET, LinkKind.OUTLET)
-    ]
-    if sum(counts) > np.iinfo(np.int16).max:
-        raise FormatError(path, "links", f"{sum(counts)} iolets are more than can be numbered")
-    opening = kind >= LinkKind.INLET
-    iolet_number = np.where(opening, iolet[ascending] + np.where(kind == LinkKind.OUTLET, counts[0], 0), -1).astype(
-        np.int16
-    )
-    not_periodic = (False, False, False)
-    sites = SiteSet(shape, coords[order], spacing, origin, not_periodic, boundary, kind, iolet_number, fraction, normal)
+    kind, iolet, boundary = kind[ascending], iolet[ascending], boundary[ascending]
+    inlets, outlets = (_iolet_count(path, kind, iolet, link_kind) for link_kind in (LinkKind.INLET, LinkKind.OUTLET))
+    if inlets + outlets > np.iinfo(np.int16).max:
+        raise FormatError(path, "links", f"{inlets + outlets} iolets are more than can be numbered")
+    iolet_number = np.where(kind >= LinkKind.INLET, iolet + np.where(kind == LinkKind.OUTLET, inlets, 0), -1)
     no_plane = (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), 0.0
-    planes = [IoletPlane(f"inlet{i}", "inlet", *no_plane) for i in range(counts[0])]
-    planes += [IoletPlane(f"outlet{i}", "outlet", *no_plane) for i in range(counts[1])]
-    sites = replace(sites, iolets=tuple(planes))
-    try:
-        check_sites(sites)
-    except ValueError as reason:
-        raise FormatError(path, "sites", str(reason)) from None
+    planes = [IoletPlane(f"inlet{i}", "inlet", *no_plane) for i in range(inlets)]
+    planes += [IoletPlane(f"outlet{i}", "outlet", *no_plane) for i in range(outlets)]
+    sites = replace(
+        box, coords=coords[order], boundary=boundary, link_kind=kind, link_iolet=iolet_number.astype(np.int16),
+        link_fraction=fraction[ascending], wall_normal=normal[ascending], iolets=tuple(planes),
+    )  # fmt: skip
+    incomplete = _own_incomplete(sites.rows)
+    on_all(lambda: _check(path, sites, incomplete))
     return replace(sites, iolets=tuple(_estimated_plane(sites, index) for index in range(len(planes))))
 
 
+def _no_records() -> FluidRecords:
+    links = np.zeros((0, 26), np.uint8), np.zeros((0, 26), np.int64), np.zeros((0, 26), np.float32)
+    return FluidRecords(np.zeros((0, 3), np.int32), np.zeros(0, np.int64), *links, np.zeros((0, 3), np.float32))
+
+
+def _own_incomplete(part: SiteRows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the sites of this rank with absent neighbours on all ranks, and flags of these links (collective)."""
+    world = set_up_world()
+    before = world.allgather((len(part.begin), len(part)))[: world.rank]
+    runs, sites = (sum(counts[k] for counts in before) for k in (0, 1))
+    site, links = joined_rows(part).incomplete(range(runs, runs + len(part.begin)))
+    return site - sites, flags_of_links(links)
+
+
+def _check(path: PathLike, sites: SiteSet, incomplete: tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]) -> None:
+    try:
+        check_sites(sites, incomplete)
+    except ValueError as reason:
+        raise FormatError(path, "sites", str(reason)) from None
+
+
 def _iolet_count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray[np.int64], link_kind: LinkKind) -> int:
-    """Return the number of iolets of the kind `link_kind`; FormatError if one has no link."""
-    used_numbers = np.unique(iolet[kind == link_kind])
+    """Return the number of iolets of the kind `link_kind` on all ranks; FormatError if one has no link (collective)."""
+    used_numbers = np.unique(np.concatenate(set_up_world().allgather(np.unique(iolet[kind == link_kind]))))
     if len(used_numbers) and used_numbers[-1] != len(used_numbers) - 1:
         missing = int(np.flatnonzero(used_numbers != np.arange(len(used_numbers)))[0])
         raise FormatError(
@@ -131,10 +160,11 @@ def _iolet_count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray
 
 
 def _estimated_plane(sites: SiteSet, index: int) -> IoletPlane:
-    """Estimate an opening from its cut links: mean, best-fit plane and largest distance of the cut points."""
+    """Estimate an opening from its cut links: their mean, best-fit plane and largest distance (collective)."""
     row, k = np.nonzero(sites.link_iolet == index)
     vectors = LINK_VECTORS[k].astype(np.float64)
     cuts = sites.coords[sites.boundary[row]] + sites.link_fraction[row, k].astype(np.float64)[:, None] * vectors
+    vectors, cuts = (np.concatenate(set_up_world().allgather(values)) for values in (vectors, cuts))
     center = cuts.mean(axis=0)
     relative = cuts - center
     values, axes = np.linalg.eigh(relative.T @ relative)

@@ -6,6 +6,7 @@ A file does not declare its form: it is the one whose table and blocks add up to
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,13 +50,18 @@ class GmyHeader:
 
 def read_gmy_header(path: PathLike) -> GmyHeader:
     """Read the preamble and block table of `path`; raises FormatError when they contradict the file's size."""
-    return parse_header(path, Path(path).read_bytes())
+    with Path(path).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        preamble = file.read(32)
+        blocks = math.prod(np.frombuffer(preamble, ">u4")[3:6].tolist()) if size >= 32 else 0
+        return _parsed(path, preamble + file.read(min(16 * blocks + 2, size)), size)
 
 
-def parse_header(path: PathLike, data: bytes) -> GmyHeader:
-    """Read the header from the bytes `data` of the file `path`; raises FormatError."""
-    if len(data) < 32:
-        raise FormatError(path, f"byte {len(data)}", "it ends inside the 32-byte preamble")
+def _parsed(path: PathLike, data: bytes, size: int) -> GmyHeader:
+    """Return the header at the beginning `data` of the file `path` of `size` bytes; raises FormatError."""
+    if size < 32:
+        raise FormatError(path, f"byte {size}", "it ends inside the 32-byte preamble")
     preamble = np.frombuffer(data, ">u4", 8).astype(np.int64)
     if (int(preamble[0]), int(preamble[1])) != MAGIC:
         raise FormatError(path, "byte 0", "it does not begin with the magic numbers of a HemeLB geometry file")
@@ -65,24 +71,24 @@ def parse_header(path: PathLike, data: bytes) -> GmyHeader:
     blocks = nx * ny * nz
     if blocks == 0 or edge == 0:
         raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites are empty")
-    if 32 + 12 * blocks > len(data):
-        raise FormatError(path, "byte 12", f"a table of {blocks} blocks does not fit in {len(data)} bytes")
+    if 32 + 12 * blocks > size:
+        raise FormatError(path, "byte 12", f"a table of {blocks} blocks does not fit in {size} bytes")
     limit = f"the geometry is too large; the block size may be at most {MAX_EDGE}^3"
     if edge > MAX_EDGE or max(nx, ny, nz) * edge >= 2**31 or blocks * edge**3 >= 2**60:
         raise FormatError(path, "byte 12", f"{nx} x {ny} x {nz} blocks of {edge}^3 sites: {limit}")
     for width in (3, 4):
-        if 32 + 4 * width * blocks > len(data):
+        if 32 + 4 * width * blocks > size:
             continue
         table = np.frombuffer(data, ">u4", width * blocks, 32).reshape(blocks, width)
         columns = [0, width - 2, width - 1]
         records: npt.NDArray[np.int64] = table[:, columns].astype(np.int64)
-        if 32 + 4 * width * blocks + int(records[:, 1].sum()) == len(data):
+        if 32 + 4 * width * blocks + int(records[:, 1].sum()) == size:
             _check_records(path, records, edge, 4 * width)
             start = 32 + 4 * width * blocks
             level = _LEVELS[data[start + 1] >> 6] if len(data) > start + 1 else 9
             weights = table[:, 1].astype(np.int64) if width == 4 else None
             return GmyHeader((nx, ny, nz), edge, level, width == 4, start, records, weights)
-    reason = f"the blocks of neither .gmy nor .gmy+ add up to the {len(data)} bytes of the file: truncated or damaged"
+    reason = f"the blocks of neither .gmy nor .gmy+ add up to the {size} bytes of the file: truncated or damaged"
     raise FormatError(path, "byte 32", reason)
 
 
