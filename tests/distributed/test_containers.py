@@ -12,11 +12,13 @@ from pathlib import Path
 import launch
 import numpy as np
 import pytest
+from flow_cases import WATER, iolet_model, tilted_tube
 
 from seiche.backend import open_backend
 from seiche.domain import rank_locations
 from seiche.domain.world import World
 from seiche.errors import TransportError
+from seiche.flow import Solver
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import memory, single_copy
 from seiche.machine.collectives import Exchange
@@ -70,6 +72,21 @@ def test_a_process_of_the_same_number_is_not_taken_for_the_rank(
     assert (way, values) == ("extra-message", [0.0] if world.rank == 0 else [])
     output = [record.message for record in caplog.records if "duplicate-pointer is not available: " in record.message]
     assert len(output) == (1 if world.rank == 0 else 0)
+
+
+@pytest.mark.ranks(2)
+def test_the_report_says_why_memory_of_a_peer_is_not_used(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks that seem to have a GPU each, whose memory cannot be mapped: messages take another path."""
+    world = World.from_mpi()
+    places = [rank_locations.RankLocation("node", f"0000:{rank}") for rank in range(2)]
+    monkeypatch.setattr("seiche.halo.transports.rank_locations", lambda backend, world: places)
+    solver = Solver(tilted_tube(), iolet_model(WATER), world=world, threads=1)
+    solver.advance(1)
+    assert solver.transport == "host"
+    reason = "transport peer is not used: transport 'peer' requires a GPU, but rank 0 computes on cpu"
+    assert solver.decisions[0].startswith(reason)
+    assert [line.partition(" is not used")[0] for line in solver.decisions] == ["transport peer", "transport nccl"]
+    solver.close()
 
 
 SCRIPT = """

@@ -18,7 +18,7 @@ from seiche.domain.world import World
 from seiche.observe.plan import RunPlan, base_name
 
 
-@pytest.mark.ranks(2, 3)
+@pytest.mark.ranks(2, 3, one_host=True)
 @pytest.mark.parametrize("name", ["flow", "blood"])
 def test_stages_and_messages_of_a_plan_are_those_of_the_run(name: str) -> None:
     world = World.from_mpi()

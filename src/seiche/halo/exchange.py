@@ -136,6 +136,11 @@ class HaloExchange:
         """Return the name of the transport, "none" before the first exchange."""
         return next((direction.transport.name for _, direction in sorted(self._directions.items())), "none")
 
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Return why `auto` did not use other transports, such as memory of a peer that cannot be mapped."""
+        return tuple(line for _, direction in sorted(self._directions.items()) for line in direction.transport.refused)
+
     def slots(self, mode: Mode) -> tuple[Array, Array]:
         """Return the device arrays of source and target slots, ordered by peer; needs `prepare`.
 

@@ -115,6 +115,8 @@ class Exchange:
         self._algorithm, self.decision = choice
         #: Choices made by a machine file, in order.
         self.decisions = [self.decision] if self.decision.measured else []
+        #: Reasons why other strategies were not used: those of "auto" are logged only.
+        self.refused: tuple[str, ...] = ()
         self._closed = False
 
     def __call__(self) -> None:

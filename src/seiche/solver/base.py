@@ -47,6 +47,10 @@ class StepExchange(Protocol):
         """Name of the transport."""
 
     @property
+    def refused(self) -> tuple[str, ...]:
+        """Reasons why other transports were not used."""
+
+    @property
     def can_reconsider(self) -> bool:
         """Whether a machine file chose the transport."""
 
@@ -269,8 +273,10 @@ class SolverBase(ABC):
 
     @property
     def decisions(self) -> list[str]:
-        """Return descriptions of the choices based on a machine file, with reasons (not collective)."""
-        return list(dict.fromkeys(choice.describe() for exchange in self.exchanges for choice in exchange.decisions))
+        """Return choices based on a machine file, and transports not usable, with reasons (not collective)."""
+        choices = [choice.describe() for exchange in self.exchanges for choice in exchange.decisions]
+        refused = [line for exchange in self.exchanges for line in exchange.refused]
+        return list(dict.fromkeys([*choices, *refused]))
 
     def reconsider(self) -> None:
         """Choose transports again if messages are slower than predicted; call after `finish`. Results do not change."""

@@ -54,6 +54,8 @@ class Transport(ABC):
     """
 
     name: str = ""
+    #: Why `auto` did not use transports that it tried before this one.
+    refused: tuple[str, ...] = ()
     capturable: bool = False
     slots: int = MAX_IN_FLIGHT
     outgoing: tuple[Integers, ...]
