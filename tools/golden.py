@@ -91,6 +91,7 @@ def environment() -> dict[str, str]:
 
     wide = [name for name in dispatched if "AVX512" in name or name == "X86_V4"]
     variables = {name: value for name, value in os.environ.items() if name not in ("SEICHE_MACHINE", "SEICHE_FFT")}
+    variables["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), variables.get("PATH", os.defpath)])
     return variables | {
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_CORETYPE": "Haswell",
@@ -385,7 +386,6 @@ def main() -> int:
     parser.add_argument("--mpiexec", default=os.environ.get("GOLDEN_MPIEXEC", "mpiexec -n"), help="before the number")
     parser.add_argument("--seiche", default=os.environ.get("GOLDEN_SEICHE", "seiche"), help="the program")
     options = parser.parse_args()
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     if options.action == "planned":
         print(json.dumps(plans(options.only, sorted(options.ranks))))
         return 0
