@@ -143,7 +143,15 @@ def test_numbers_of_a_circuit():
     )
     assert decay == pytest.approx(math.exp(-0.1))
     assert (gain, rest) == (pytest.approx(0.06 * (1 - decay)), pytest.approx(-0.01 * (1 - decay)))
-    assert (proximal, response, start) == (pytest.approx(0.03), 3.0, pytest.approx(0.01))
+    # A resistance of 0.2 acoustic impedances: the smallest factor.
+    assert (proximal, response, start) == (pytest.approx(0.03), pytest.approx(16 * 3.0), pytest.approx(0.01))
+
+
+def test_the_assumed_response_of_a_circuit_grows_with_its_resistance_up_to_a_limit():
+    impedance = math.sqrt(3.0) / 3.0  # of an outlet of 3 spacings^2, whose immediate response is 1; c = 1/sqrt(3)
+    for ratio, factor in [(0.5, 16.0), (1.0, 16.0), (1.5, 24.0), (2.0, 32.0), (50.0, 32.0)]:
+        outlet = WindkesselIolet(1e-12, 1.0, ratio * impedance / 3.0)
+        assert circuit_coefficients(outlet, 1.0)[4] == pytest.approx(factor, rel=1e-6)
 
 
 @pytest.mark.parametrize(("scheme", "proximal"), [("nash", 0.0), ("nash", 1.0), ("anti-bounce-back", 1.0)])

@@ -27,7 +27,7 @@ from seiche.flow.pressure_rules import PRESSURE_RULES, PressureRule, RuleSites, 
 from seiche.flow.profiles import parabola, womersley
 from seiche.flow.region import Region
 from seiche.flow.section import values_at
-from seiche.flow.windkessel import RESPONSE_FACTOR, Windkessels, ramp_factor
+from seiche.flow.windkessel import Windkessels, ramp_factor
 
 #: Number of steps whose values are uploaded together; a multiple of the number of steps in a graph.
 BLOCK = 1024
@@ -162,7 +162,7 @@ class Iolets:
         weight = np.zeros(len(self._model), np.int64)
         np.add.at(weight, links.iolet, flags @ units)
         total = world.allreduce_sum(weight)
-        responses = [RESPONSE_FACTOR * 2.0 * _WEIGHT_UNIT * float(total[k]) for k in self._iolets_of(WindkesselIolet)]
+        responses = [2.0 * _WEIGHT_UNIT * float(total[k]) for k in self._iolets_of(WindkesselIolet)]
         return Windkessels(self._backend, world, self.clock, outlets, responses, real=self._real, block=BLOCK)
 
     def _iolets_of(self, kind: type[Iolet]) -> list[int]:

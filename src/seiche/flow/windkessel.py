@@ -24,25 +24,27 @@ from seiche.kernels.registry import flow as registry
 
 #: Partial sums of each outlet in the kernels (`kernels/flow/windkessel.hpp`).
 SLOTS = 64
-#: Assumed immediate decrease of the outflow for a higher pressure, divided by that of anti-bounce-back. A larger factor
-#: is a compliance at the outlet, that of a third of a spacing of fluid per unit, which filters the feedback of the
-#: circuit. Without it (1), outlets with a resistance of one acoustic impedance are unstable at tau 0.51
-#: (theory/flow, eq. 20).
-RESPONSE_FACTOR = 32.0
+#: Limits of the assumed immediate decrease of the outflow for a higher pressure, divided by that of anti-bounce-back.
+#: The lower one is also the ratio per acoustic impedance of the circuit. A larger factor is a compliance at the
+#: outlet, that of a third of a spacing of fluid per unit, which filters the feedback of the circuit. Without it (1),
+#: outlets with a resistance of one acoustic impedance are unstable at tau 0.51 (theory/flow, eq. 20).
+MIN_RESPONSE_FACTOR, MAX_RESPONSE_FACTOR = 16.0, 32.0
 
 Floats = npt.NDArray[np.float64]
 
 
 def circuit_coefficients(outlet: WindkesselIolet, response: float) -> list[float]:
-    """Return the coefficients decay, gain, distal, proximal, response and start of theory/flow, eqs. 19 and 20.
+    """Return the coefficients decay, gain, distal, proximal, assumed response and start of theory/flow, eqs. 19 and 20.
 
-    `response` is the assumed decrease of the outflow for a unit increase of the outlet density.
+    `response` is the immediate decrease of the outflow for a unit increase of the outlet density.
     """
     compliance = outlet.resistance * outlet.compliance
     decay = math.exp(-1.0 / compliance) if compliance > 0 else 0.0
-    gain = (1.0 - decay) * outlet.resistance / CS2
+    gain, proximal = (1.0 - decay) * outlet.resistance / CS2, outlet.proximal_resistance / CS2
     distal = (1.0 - decay) * (outlet.distal_density - 1.0)
-    return [decay, gain, distal, outlet.proximal_resistance / CS2, response, outlet.initial_density - 1.0]
+    impedances = math.sqrt(3.0) * response * (gain + proximal)
+    factor = min(MAX_RESPONSE_FACTOR, MIN_RESPONSE_FACTOR * max(1.0, impedances))
+    return [decay, gain, distal, proximal, factor * response, outlet.initial_density - 1.0]
 
 
 class Windkessels:
