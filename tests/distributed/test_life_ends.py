@@ -24,6 +24,7 @@ from seiche.case.outputs import Outputs
 from seiche.case.simulation import Simulation
 from seiche.cli import main
 from seiche.domain.world import World
+from seiche.report.page_size import PageSize
 
 SERIAL = World.serial()
 
@@ -230,9 +231,9 @@ def test_a_signal_while_the_files_are_completed_does_not_stop_that(
 ) -> None:
     finish = Outputs.finish
 
-    def signalled(outputs: Outputs) -> list[Path]:
+    def signalled(outputs: Outputs, page: PageSize) -> list[Path]:
         os.kill(os.getpid(), signal.SIGTERM)
-        return finish(outputs)
+        return finish(outputs, page)
 
     monkeypatch.setattr(Outputs, "finish", signalled)
     assert main(["run", str(runs.life_file(tmp_path, kind))]) == 0
