@@ -93,7 +93,6 @@ def test_cuboids_of_a_sensor_may_lie_across_the_cut(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--u_non_staggered_raw"], "--u_non_staggered_raw: requires a single GPU"),
         (["--overlap", "32"], "split: 48x40 points cannot be cut for 2 ranks with overlap 32"),
         (["-o", "none/out.h5", "--overlap", "8"], "-o none/out.h5: there is no folder none"),
         (["-o", "/", "--overlap", "8"], "/: file: cannot be written"),
