@@ -17,6 +17,7 @@ class FormatError(SeicheError):
 
     def __init__(self, path: object, location: str, reason: str) -> None:
         """Report an error in `path` at `location` (byte, line, block ...) because of `reason`."""
+        reason = " ".join(reason.split())  # texts of damaged files may contain line breaks
         super().__init__(f"{path}: {location}: {reason}")
         self.path, self.location, self.reason = str(path), location, reason
 

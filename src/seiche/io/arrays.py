@@ -8,8 +8,9 @@ import os
 import resource
 import struct
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ HDF5_ERRORS = (
 _MAX_COMPRESSION_RATIO = 1100
 #: Maximum bytes of memory for the headers, links and attributes of an HDF5 file.
 _MAX_STRUCTURE_BYTES = 1 << 30
+#: Maximum bytes of memory for texts of variable length, beside twice the size of the file.
+_MAX_TEXT_BYTES = 1 << 25
 #: Maximum size, in bytes, of files whose global heaps are checked.
 _MAX_CHECKED_BYTES = 1 << 28
 
@@ -90,7 +93,7 @@ def hdf5_file(path: object, problem: str) -> Iterator[h5py.File]:
 
 
 def check_structure(file: h5py.File) -> None:
-    """Open every object and attribute of a file once, and reject links to other files.
+    """Open every object and attribute of a file once, read all texts, and reject links to other files.
 
     The HDF5 library allocates any size that a damaged header declares. Memory is therefore limited during the check;
     otherwise such a file could end the process.
@@ -101,7 +104,7 @@ def check_structure(file: h5py.File) -> None:
     """
     import h5py
 
-    stored, variable_texts = Path(file.filename).stat().st_size, list[str]()
+    stored, texts = Path(file.filename).stat().st_size, list[Callable[[], Any]]()
 
     def external_link(name: bytes, link: Any) -> str | None:
         is_internal = link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT)
@@ -112,9 +115,10 @@ def check_structure(file: h5py.File) -> None:
             space = item.attrs.get_id(key)
             size = math.prod(space.shape) * space.dtype.itemsize
             check_declared_size(file.filename, f"attribute {key} of {name}", size, stored)
-            variable_texts.extend([key] if space.dtype.kind == "O" else [])
+            if space.dtype.kind == "O":
+                texts.append(partial(item.attrs.__getitem__, key))
         if isinstance(item, h5py.Dataset) and item.dtype.kind == "O":
-            variable_texts.append(name)
+            texts.append(partial(item.__getitem__, ()))
 
     with _memory_limit(_MAX_STRUCTURE_BYTES):
         link = file.id.links.visit(external_link, info=True)
@@ -122,8 +126,11 @@ def check_structure(file: h5py.File) -> None:
             raise FormatError(file.filename, link, "is a link to another file, which is not followed")
         check_attributes("/", file)
         file.visititems(check_attributes)
-    if variable_texts and stored <= _MAX_CHECKED_BYTES:
+    if texts and stored <= _MAX_CHECKED_BYTES:
         _check_heaps(Path(file.filename))
+        with _memory_limit(_MAX_TEXT_BYTES + 2 * stored):  # a damaged length of a text would be allocated
+            for read_text in texts:
+                read_text()
 
 
 def _check_heaps(path: Path) -> None:

@@ -228,7 +228,10 @@ def _dicom_slices(path: Path) -> list[tuple[Path, Any]]:
             raise FormatError(file, "whole file", f"not a readable DICOM file: {one_line(error)}") from None
     if len(slices) < 2:
         raise FormatError(path, "folder", f"has {len(slices)} DICOM images; expected the slices of one series")
-    series = {str(item.get("SeriesInstanceUID", "")) for _, item in slices}
+    try:
+        series = {str(item.get("SeriesInstanceUID", "")) for _, item in slices}
+    except Exception as error:  # pydicom raises errors of many kinds for invalid values
+        raise FormatError(path, "SeriesInstanceUID", f"cannot be read: {one_line(error)}") from None
     if len(series) > 1:
         raise FormatError(path, "folder", f"has {len(series)} series; expected one, so move each to its own folder")
     for keyword in ("ImageOrientationPatient", "PixelSpacing", "ImagePositionPatient"):
