@@ -87,12 +87,9 @@ def test_another_scipy_is_used_by_its_public_functions(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("real", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(1, 12, 15), (6, 7, 8), (5, 1, 49), (18, 40, 34)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 12, 15), (6, 7, 8), (5, 1, 49), (11, 26, 34), (1, 97, 61), (1, 271, 34)], ids=str)
 def test_lines_in_vectors_are_transformed_as_numpy_does(shape, real):
-    """Batches that are full and such that are not, odd lengths, rows shorter than a vector."""
-    if shape == (18, 40, 34):
-        assert wide_kernels(shape, real) is None  # 34 is twice a prime
-        shape = (18, 40, 36)
+    """Batches that are full and such that are not, odd lengths, rows shorter than a vector, small and large primes."""
     backend, kernels = open_backend("cpu", 2), wide_kernels(shape, real)
     assert kernels is not None
     check(WideTransforms(backend, ScipyTransforms(shape, real, 2), kernels), backend, shape, real)
@@ -118,7 +115,9 @@ def test_large_grids_have_lines_in_vectors_unless_a_library_is_named(monkeypatch
     monkeypatch.delenv("SEICHE_FFT", raising=False)
     assert isinstance(backend.transforms((64, 64, 64), "float32"), WideTransforms)
     assert not isinstance(backend.transforms((32, 32, 32), "float32"), WideTransforms)  # too few points
-    assert not isinstance(backend.transforms((64, 61, 64), "float32"), WideTransforms)
+    assert isinstance(backend.transforms((1, 271, 173), "float32"), WideTransforms)  # slow in libraries
+    assert not isinstance(backend.transforms((1, 257, 64), "float32"), WideTransforms)  # too few points
+    assert not isinstance(backend.transforms((64, 307, 64), "float32"), WideTransforms)  # too large a prime
     assert not isinstance(backend.transforms((1, 1, 1 << 18), "float32"), WideTransforms)
     monkeypatch.setenv("SEICHE_FFT", "scipy")
     assert isinstance(backend.transforms((64, 64, 64), "float32"), ScipyTransforms)

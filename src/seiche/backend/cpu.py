@@ -273,10 +273,10 @@ class CpuBackend(Backend):
 
         SEICHE_FFT selects a library for grids of any size.
         """
-        from seiche.backend.wide_transforms import MIN_POINTS, WideTransforms, wide_kernels
+        from seiche.backend.wide_transforms import WideTransforms, enough_points, wide_kernels
 
         library = cpu_transforms(shape, real, self.threads)
-        if os.environ.get("SEICHE_FFT") or int(np.prod(shape)) < MIN_POINTS:
+        if os.environ.get("SEICHE_FFT") or not enough_points(shape):
             return library
         kernels = wide_kernels(shape, real)  # type: ignore[arg-type]
         if kernels is None:

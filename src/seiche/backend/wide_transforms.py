@@ -11,12 +11,19 @@ import numpy as np
 
 from seiche.backend.arrays import Array
 from seiche.backend.base import Backend, Kernel
-from seiche.backend.transforms import Bound, Transforms, padded_view
+from seiche.backend.transforms import FFTW_MAX_PRIME, Bound, Transforms, has_factors_up_to, padded_view
 from seiche.kernels.registry import KernelSpec, Real
 from seiche.kernels.registry.kspace_wide import LANES, wide_axis, wide_rows
 
-#: Minimum number of grid points; for smaller grids, the compilation of the kernels takes longer than they save.
-MIN_POINTS = 1 << 17
+#: Minimum number of grid points; for smaller grids, the compilation of the kernels takes longer than they save. The
+#: second number is for extents with large prime factors, for which the libraries take several times as long.
+MIN_POINTS, MIN_POINTS_OF_PRIMES = 1 << 17, 1 << 15
+
+
+def enough_points(shape: tuple[int, int, int]) -> bool:
+    """Return whether a grid has the points from which kernels are compiled for its transforms."""
+    small_primes = all(has_factors_up_to(FFTW_MAX_PRIME, extent) for extent in shape)
+    return int(np.prod(shape)) >= (MIN_POINTS if small_primes else MIN_POINTS_OF_PRIMES)
 
 
 def wide_kernels(shape: tuple[int, int, int], real: Real) -> dict[tuple[int, bool], KernelSpec] | None:

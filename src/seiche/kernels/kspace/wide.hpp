@@ -6,6 +6,17 @@
 
 namespace seiche::kspace {
 
+/// Largest prime factor whose transform has no loops.
+constexpr int MAX_UNROLLED_PRIME = 13;
+/// Terms that are added before their sum is added to the others: fewer rounding errors in long sums.
+constexpr int SUMMED_PAIRS = 16;
+/// Outputs of larger primes whose sums are in registers at once.
+#ifdef __AVX512F__
+constexpr int OUTPUTS = 4;
+#else
+constexpr int OUTPUTS = 2;
+#endif
+
 /// The numbers of `lanes` lines.
 template <class Real, int lanes>
 struct VectorOfLines {
@@ -98,6 +109,73 @@ SEICHE_FN Complex<VectorOfLines<Real, lanes>> separated(const Real* source, int 
   return {VectorOfLines<Real, lanes>::at(re), VectorOfLines<Real, lanes>::at(im)};
 }
 
+/// cos and sin of 2 pi (j + 1)(k + 1)/r for the pairs j and blocks of outputs k of an odd number r.
+template <class Real, int r>
+struct PairRoots {
+  static constexpr int pairs = r / 2, blocks = (pairs + OUTPUTS - 1) / OUTPUTS;
+  Real cosine[blocks][pairs][OUTPUTS] = {}, sine[blocks][pairs][OUTPUTS] = {};
+  constexpr PairRoots() {
+    Real all_cosines[r] = {}, all_sines[r] = {};
+    for (int q = 0; q < r; ++q) {
+      all_cosines[q] = static_cast<Real>(exact_cosine(q, r));
+      all_sines[q] = static_cast<Real>(exact_sine(q, r));
+    }
+    for (int k = 0; k < blocks * OUTPUTS; ++k) {
+      for (int j = 0; j < pairs; ++j) {
+        cosine[k / OUTPUTS][j][k % OUTPUTS] = all_cosines[(j + 1) * (k + 1) % r];
+        sine[k / OUTPUTS][j][k % OUTPUTS] = all_sines[(j + 1) * (k + 1) % r];
+      }
+    }
+  }
+};
+
+/// Transform of r numbers, a large prime, in place: as `butterfly`, with loops for its sums.
+template <int r, bool inverse, class Real, int lanes>
+SEICHE_FN void prime_butterfly(Complex<VectorOfLines<Real, lanes>>* x) {
+  using Numbers = Complex<VectorOfLines<Real, lanes>>;
+  static constexpr PairRoots<Real, r> roots{};
+  constexpr int pairs = r / 2;
+  Numbers sum[pairs], difference[pairs];
+  const Numbers first = x[0];
+  Numbers total = first;
+  for (int j = 0; j < pairs; ++j) {
+    sum[j] = x[j + 1] + x[r - 1 - j];
+    difference[j] = rotated<1, 4, inverse>(x[j + 1] - x[r - 1 - j]);
+    total = total + sum[j];
+  }
+  x[0] = total;
+  for (int block = 0; block < roots.blocks; ++block) {
+    Numbers even[OUTPUTS], odd[OUTPUTS];
+    static_for<0, OUTPUTS>([&]<int i>() SEICHE_INLINED {
+      even[i] = first;
+      odd[i] = Numbers{};
+    });
+    for (int begin = 0; begin < pairs; begin += SUMMED_PAIRS) {
+      const int end = begin + SUMMED_PAIRS < pairs ? begin + SUMMED_PAIRS : pairs;
+      Numbers part[2 * OUTPUTS] = {};
+      for (int j = begin; j < end; ++j) {
+        static_for<0, OUTPUTS>([&]<int i>() SEICHE_INLINED {
+          const Real c = roots.cosine[block][j][i], s = roots.sine[block][j][i];
+          Numbers &a = part[i], &b = part[OUTPUTS + i];
+          a = {fused(c, sum[j].re, a.re), fused(c, sum[j].im, a.im)};
+          b = {fused(s, difference[j].re, b.re), fused(s, difference[j].im, b.im)};
+        });
+      }
+      static_for<0, OUTPUTS>([&]<int i>() SEICHE_INLINED {
+        even[i] = even[i] + part[i];
+        odd[i] = odd[i] + part[OUTPUTS + i];
+      });
+    }
+    static_for<0, OUTPUTS>([&]<int i>() SEICHE_INLINED {
+      const int k = block * OUTPUTS + i + 1;
+      if (k <= pairs) {
+        x[k] = even[i] + odd[i];
+        x[r - k] = even[i] - odd[i];
+      }
+    });
+  }
+}
+
 /// The transform of `lanes` complex lines.
 template <class Real, class Factors, int lanes, bool inverse>
 struct WideLines {
@@ -125,7 +203,11 @@ struct WideLines {
           x[t] = times_root(root.re, inverse ? -root.im : root.im, x[t]);
         }
       });
-      butterfly<r, inverse>(x);
+      if constexpr (r > MAX_UNROLLED_PRIME) {
+        prime_butterfly<r, inverse>(x);
+      } else {
+        butterfly<r, inverse>(x);
+      }
       const int target = i / d * (d * r) + i % d;
       static_for<0, r>([&]<int t>() SEICHE_INLINED { out[target + t * d] = x[t]; });
     }
