@@ -8,9 +8,10 @@ import os
 import resource
 import struct
 import zipfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ _MAX_COMPRESSION_RATIO = 1100
 _MAX_STRUCTURE_BYTES = 1 << 30
 #: Maximum bytes of memory for texts of variable length, beside twice the size of the file.
 _MAX_TEXT_BYTES = 1 << 25
+#: Maximum size, in bytes, of the reference to a text of variable length: its length, an address and an index.
+_MAX_DESCRIPTOR_BYTES = 16
 #: Maximum size, in bytes, of files whose global heaps are checked.
 _MAX_CHECKED_BYTES = 1 << 28
 
@@ -104,7 +107,7 @@ def check_structure(file: h5py.File) -> None:
     """
     import h5py
 
-    stored, texts = Path(file.filename).stat().st_size, list[Callable[[], Any]]()
+    stored, texts = Path(file.filename).stat().st_size, dict[str, list[Callable[[], Any]]]()
 
     def external_link(name: bytes, link: Any) -> str | None:
         is_internal = link.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT)
@@ -116,9 +119,9 @@ def check_structure(file: h5py.File) -> None:
             size = math.prod(space.shape) * space.dtype.itemsize
             check_declared_size(file.filename, f"attribute {key} of {name}", size, stored)
             if space.dtype.kind == "O":
-                texts.append(partial(item.attrs.__getitem__, key))
+                texts.setdefault(key, []).append(partial(item.attrs.__getitem__, key))
         if isinstance(item, h5py.Dataset) and item.dtype.kind == "O":
-            texts.append(partial(item.__getitem__, ()))
+            texts.setdefault("", [])
 
     with _memory_limit(_MAX_STRUCTURE_BYTES):
         link = file.id.links.visit(external_link, info=True)
@@ -128,8 +131,9 @@ def check_structure(file: h5py.File) -> None:
         file.visititems(check_attributes)
     if texts and stored <= _MAX_CHECKED_BYTES:
         _check_heaps(Path(file.filename))
+        _check_text_types(Path(file.filename), texts)
         with _memory_limit(_MAX_TEXT_BYTES + 2 * stored):  # a damaged length of a text would be allocated
-            for read_text in texts:
+            for read_text in chain.from_iterable(texts.values()):
                 read_text()
 
 
@@ -151,6 +155,27 @@ def _check_heaps(path: Path) -> None:
                 raise FormatError(path, f"byte {position}", f"object {index} of a global heap declares {size} bytes")
             position += length
         start = content.find(b"GCOL", start + 4)
+
+
+def _check_text_types(path: Path, keys: Iterable[str]) -> None:
+    """Reject attributes of variable length whose type the HDF5 library (2.0.0) accepts and then crashes.
+
+    The message of an attribute is a version, the sizes of name, type and space, the name, and the type: class 9 in the
+    lower half of a byte, 0 (a sequence) or 1 (a text) in that of the next one, and four bytes later its size. In
+    version 1, the name is padded to 8 bytes. Source: HDF5 File Format Specification, sections IV.A.2.d and m.
+    """
+    content = path.read_bytes()
+    for name in (key.encode() + b"\0" for key in keys if key):
+        start = content.find(name)
+        while start >= 0:
+            padded = start >= 8 and content[start - 8] == 1
+            message = content[start + (-(-len(name) // 8) * 8 if padded else len(name)) :][:8]
+            if len(message) == 8 and message[0] & 15 == 9 and message[0] >> 4 in (1, 2, 3):
+                kind, size = message[1] & 15, int.from_bytes(message[4:], "little")
+                if kind > 1 or size > _MAX_DESCRIPTOR_BYTES:
+                    key = name[:-1].decode(errors="replace")
+                    raise FormatError(path, f"attribute {key}", "its type of variable length is invalid")
+            start = content.find(name, start + 1)
 
 
 def values_of(file: h5py.File, name: str) -> Array:
