@@ -5,19 +5,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from seiche.cli import main
+from seiche.validate.check import Setting
+from seiche.validate.waves import source_positions
 from seiche.validate.waves.interface_waves import InterfaceWave
 from seiche.validate.waves.layer_over_half_space import DEPTH, LOSSY, THICKNESS
 from seiche.validate.waves.layered import Layered, LayerMedium
 from seiche.validate.waves.misfits import envelope_and_phase, misfit, misfit_by_frequency
 from seiche.validate.waves.plane_layers import Solid
 from seiche.validate.waves.point_sources import Bump, lamb_displacement, stokes_velocity
-from seiche.waves import Material
+from seiche.waves import Material, Solver
 from seiche.waves.attenuation import attenuated, relaxation
 
 
@@ -25,7 +28,7 @@ def test_quick_checks_pass_and_are_drawn(tmp_path: Path, device: str, capsys: py
     arguments = ["--quick", "--json", str(tmp_path / "waves.json"), "--plots", str(tmp_path), "--device", device]
     assert main(["validate", "waves", *arguments]) == 0, capsys.readouterr().out
     stored = json.loads((tmp_path / "waves.json").read_text())
-    assert stored["passed"] and len(stored["checks"]) == 60
+    assert stored["passed"] and len(stored["checks"]) == 80
     assert (tmp_path / "volume-source-in-a-fluid-largest-error-of-the-pressure.png").exists()
 
 
@@ -135,3 +138,27 @@ def test_motion_on_a_layer_that_is_none_is_twice_the_far_field_of_a_full_space()
         shear = times > 15.0
         computed = result[shear, receiver, component]
         assert np.linalg.norm(computed - far[shear]) < 0.05 * np.linalg.norm(far)
+
+
+@pytest.mark.parametrize("kind", ["explosion", "force_in_a_fluid"])
+def test_the_check_of_source_positions_rejects_delta_functions(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delta on a vertex, and 1e-6 off it, has errors of tens of per cent one element away, and changes by as much."""
+    monkeypatch.setattr(source_positions, "Solver", partial(Solver, source_model="delta"))
+    one, *_, change = getattr(source_positions, kind)(Setting(quick=True))
+    assert not one.passed and one.value > 0.1
+    assert not change.passed and change.value > 0.02
+
+
+def test_the_exact_double_couple_approaches_the_far_field_of_its_moment_rate() -> None:
+    """Along x, xy moments move the medium along y: g'(t - r/cs)/(4 pi rho cs^3 r) (Aki and Richards 2002, eq. 4.29)."""
+    moment = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    kind = source_positions._Radiation("double couple", (2.5, 3.0, 1.7), moment=moment)
+    misfits = []
+    for r in (80.0, 160.0):
+        late = np.linspace(-1.2, 1.2, 241)
+        slope = -late / 0.25**2 * np.exp(-0.5 * (late / 0.25) ** 2) / (0.25 * np.sqrt(2 * np.pi))
+        far = slope / (4 * np.pi * 2.5 * 1.7**3 * r)
+        exact = kind.exact((r, 0.0, 0.0), late + 1.5 + r / 1.7)[:, 1]
+        misfits.append(abs(exact - far).max() / abs(far).max())
+    assert misfits[0] < 0.03
+    assert misfits[1] == pytest.approx(misfits[0] / 2, rel=0.05)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from seiche.validate.check import Family
-from seiche.validate.waves import accuracy, layer_over_half_space, oblique, point_sources
+from seiche.validate.waves import accuracy, layer_over_half_space, oblique, point_sources, source_positions
 
 #: Every family of checks, in the order in which they run.
 FAMILIES: tuple[Family, ...] = (
@@ -18,6 +18,11 @@ FAMILIES: tuple[Family, ...] = (
     point_sources.monopole,
     point_sources.force,
     point_sources.lamb,
+    source_positions.double_couple,
+    source_positions.explosion,
+    source_positions.force,
+    source_positions.volume,
+    source_positions.force_in_a_fluid,
     layer_over_half_space.lossless_layer,
     layer_over_half_space.attenuating_layer,
 )
