@@ -134,12 +134,17 @@ def test_contact_force_is_minus_the_derivative_of_its_energy():
     assert -(force * way).sum() == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-6)
 
 
-def test_walls_push_cells_away(device: str):
+@pytest.mark.parametrize("room", [0, 8, 20, 60])
+def test_walls_push_cells_away(room: int, monkeypatch: pytest.MonkeyPatch, device: str):
+    """The points of a wall are in bins that are filled once, also if the lists do not fit and the skin is shortened."""
+    monkeypatch.setattr("seiche.cells.contact._ENTRIES_PER_VERTEX", room)
     cells = cells_on(device)
     floor = np.stack(np.meshgrid(np.arange(-2, 8, 0.3), np.arange(0, 9, 0.3), [0.3], indexing="ij"), axis=-1).reshape(
         -1, 3
     )
-    Contact(cells, wall=REPULSION, wall_points=floor).compute_forces()
+    contact = Contact(cells, wall=REPULSION, wall_points=floor)
+    for _ in range(3):
+        forces_of_two_calls(cells, contact)
     force, x = cells.vertex_forces(), cells.vertices()
     way = x.reshape(-1, 1, 3) - floor[None]
     d = np.linalg.norm(way, axis=2)
