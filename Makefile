@@ -28,13 +28,15 @@ demo: install
 test: install-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST_ARGS)
 
-# Tests that take an hour or so: runs of every kind killed at 60 random instants, damaged files of every reader. What
-# they print is stored in build/nightly.log, failures with their output in build/nightly.xml, and their files in build/nightly.
+# Tests that take an hour or so: runs of every kind killed at 60 random instants, damaged files of every reader, then the
+# stored digests of short runs. What the tests print is stored in build/nightly.log, failures with their output in
+# build/nightly.xml, and their files in build/nightly.
 nightly: install-test
 	mkdir -p build
 	( $(BIN)/python -m pytest -n $(JOBS) -m nightly -ra --junit-xml=build/nightly.xml --basetemp=build/nightly \
 	    -o tmp_path_retention_policy=failed -o junit_logging=all $(PYTEST_ARGS); echo $$? > build/nightly.status ) 2>&1 \
 	    | tee build/nightly.log
+	PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python tools/golden.py compare --quick
 	@exit $$(cat build/nightly.status)
 
 # Short cases of all kinds with CPU kernels that check addresses and undefined behaviour.
