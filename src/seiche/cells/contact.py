@@ -325,8 +325,8 @@ class Contact:
         periodic = self._lengths > 0
         lengths = np.where(periodic, self._lengths, _UNITS_PER_PERIOD / _UNITS_PER_BIN * reaches[0])
         per_length = _UNITS_PER_PERIOD / lengths
-        # On a GPU, few wide bins are faster than more narrow ones for a shorter skin. Those of points at rest are filled
-        # once, for all skins.
+        # On a GPU, few wide bins are faster than more narrow ones for a shorter skin. Those of points at rest are
+        # filled once, for all skins.
         is_rebuilt = cells.backend.host_memory and not points.at_rest
         widths = reaches if is_rebuilt else np.full_like(reaches, reaches[0])
         numbers = np.clip(np.floor(lengths / widths[:, None]), 3, np.where(periodic, _MAX_BINS, 4 * _MAX_BINS))
