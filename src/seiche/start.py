@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from types import FrameType
 
 #: Variables in which launchers give a process its rank.
-_RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+_RANK_VARIABLES = (
+    *("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK"),
+    "SLURM_PROCID",
+)
 #: Seconds in which a launcher can forward the message: it stops forwarding when a rank ends.
 _FORWARD_SECONDS = 0.2
 

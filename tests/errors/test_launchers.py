@@ -15,6 +15,7 @@ import pytest
 from case_files import toml_of, tube_tables
 from seiche.domain import launchers
 from seiche.domain.world import World
+from seiche.dropin import command as command_of_dropin
 from seiche.errors import TransportError
 
 
@@ -39,6 +40,9 @@ def command(folder: Path, *words: str, launcher: tuple[str, ...] = (), **environ
     [
         {"PMI_RANK": "1", "PMI_SIZE": "2"},
         {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"},
+        {"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_SIZE": "2"},
+        {"FLUX_TASK_RANK": "0", "FLUX_JOB_SIZE": "3"},
+        {"JSM_NAMESPACE_RANK": "1", "JSM_NAMESPACE_SIZE": "2"},
         {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"},
     ],
     ids=lambda environment: next(iter(environment)),
@@ -51,7 +55,7 @@ def test_a_rank_without_its_others_is_rejected_in_one_line(environment: dict[str
     assert os.listdir(tmp_path) == ["case.toml"]  # no run has begun
 
 
-@pytest.mark.parametrize("name", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"])
+@pytest.mark.parametrize("name", launchers.SIZE_VARIABLES)
 def test_the_number_alone_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "2")
     with pytest.raises(TransportError, match=f"{name}=2, but .* for a single process: mpiexec -n 1, or unset {name}"):
@@ -82,6 +86,9 @@ MPICH = "MPICH Version:      5.0.2\nMPICH configure:    --with-device=ch4:ucx,of
 OPEN_MPI = "Open MPI v5.0.11, package: Open MPI"
 HYDRA = {"PMI_SIZE": "1", "MPI_LOCALNRANKS": "1", "PMI_RANK": "0"}
 OPEN = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "2", "PMIX_RANK": "2", "PMIX_NAMESPACE": "job"}
+FLUX = {"FLUX_JOB_SIZE": "3", "FLUX_TASK_RANK": "1", "PMI_SIZE": "3", "PMI_RANK": "1", "PMI_FD": "9"}
+JSRUN = {"JSM_NAMESPACE_SIZE": "2", "JSM_NAMESPACE_RANK": "0", "PMIX_RANK": "0"}
+PALS = {"PALS_RANKID": "0", "PMI_SIZE": "2", "PMI_RANK": "0"}
 
 
 @pytest.mark.parametrize(
@@ -96,6 +103,16 @@ OPEN = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "2", "PMIX_RANK": "
         (1, MPICH, HYDRA | {"SLURM_STEP_NUM_TASKS": "4"}, None),  # Hydra starts its proxies through srun
         (4, OPEN_MPI, OPEN, None),
         (6, MPICH, {"SLURM_STEP_NUM_TASKS": "4"}, None),  # the other ranks are in another component of the job
+        (1, MPICH, {"MV2_COMM_WORLD_SIZE": "2", "MV2_COMM_WORLD_RANK": "1"}, "MV2_.*=2, .*mpirun of MVAPICH;"),
+        (1, MPICH, FLUX, "FLUX_JOB_SIZE=3, .*flux run;"),
+        (1, MPICH, FLUX | HYDRA, None),  # mpiexec -n 1 in a task of Flux
+        (1, MPICH, FLUX | {"FLUX_JOB_SIZE": "1", "PMI_SIZE": "1", "SLURM_STEP_NUM_TASKS": "4"}, None),  # Flux in srun
+        (1, MPICH, JSRUN, "JSM_NAMESPACE_SIZE=2, .*jsrun;"),
+        (1, MPICH, JSRUN | {"OMPI_COMM_WORLD_SIZE": "2"}, "OMPI_COMM_WORLD_SIZE=2, "),
+        (1, OPEN_MPI, PALS, "PMI_SIZE=2, .*mpiexec of PALS;"),
+        (1, OPEN_MPI, PALS | {"SLURM_STEP_NUM_TASKS": "2"}, "PMI_SIZE=2, .*a launcher with PMI;"),
+        (1, OPEN_MPI, PALS | {"PMI_SIZE": "1"}, None),
+        (3, MPICH, FLUX, None),
         (1, "", {"PMIX_RANK": "2"}, "PMIX_RANK=2, .* (none is loaded): .*a launcher with PMIx;"),
         (1, "", {"PMIX_RANK": "0"}, None),
         (1, "", {"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, None),
@@ -110,6 +127,21 @@ def test_the_launcher_that_decides_is_named_with_the_library(
     if said is not None:
         assert re.search(said.replace("(", r"\(").replace(")", r"\)"), problem or ""), problem
         assert "\n" not in (problem or "") and "for a single process: mpiexec -n 1, or unset " in (problem or "")
+
+
+@pytest.mark.parametrize("program", ["omp", "cuda"])
+@pytest.mark.parametrize("name", launchers.SIZE_VARIABLES)
+def test_the_stand_ins_for_programs_of_k_wave_reject_a_rank_without_its_others(
+    program: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, "2")
+    paths = "-i", str(tmp_path / "in.h5"), "-o", str(tmp_path / "out.h5")
+    monkeypatch.setattr(sys, "argv", [f"kspaceFirstOrder-{program.upper()}", *paths])
+    with pytest.raises(SystemExit, match=r"^1$"):
+        getattr(command_of_dropin, program)()
+    errors = capsys.readouterr().err
+    assert f"{name}=2, but this process is the only rank of its MPI (" in errors and len(errors.splitlines()) == 1
+    assert os.listdir(tmp_path) == []
 
 
 def test_only_mpich_without_pmix_is_known_to_lack_it() -> None:

@@ -14,14 +14,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-#: Variables by which a process knows that a launcher started it (Hydra, Open MPI, PMIx, Slurm).
-LAUNCHER_VARIABLES = ("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+#: Variables by which a process knows that a launcher started it: Hydra and PALS, Open MPI, MVAPICH, PMIx, Flux, jsrun,
+#: Slurm.
+LAUNCHER_VARIABLES = (
+    *("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK"),
+    *("JSM_NAMESPACE_RANK", "SLURM_PROCID"),
+)
 #: Variables with the number of processes. `SLURM_NTASKS` is none: salloc and sbatch set it for serial processes, too.
-SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+SIZE_VARIABLES = (
+    *("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "FLUX_JOB_SIZE", "JSM_NAMESPACE_SIZE"),
+    "SLURM_STEP_NUM_TASKS",
+)
 #: Set by Hydra only, which distinguishes its PMI variables from those of srun.
 _HYDRA = "MPI_LOCALNRANKS"
 #: MPICH ends a process that finds this variable, unless it was built with PMIx.
 _PMIX = "PMIX_NAMESPACE"
+#: Set by PALS, and by a plugin of Slurm, beside PMI variables; neither sets another variable with the number of ranks.
+_PALS = "PALS_RANKID"
 
 
 class Launcher(NamedTuple):
@@ -45,18 +54,26 @@ def launcher_of(library: str = "", environment: Mapping[str, str] = os.environ) 
     """Return the launcher that decides the number of ranks of this process, None without one.
 
     A process may have the variables of several, of which one started the other: mpiexec overrides the batch system, and
-    the launcher of `library` (its version text) overrides others.
+    the launcher of `library` (its version text) overrides others. Flux and jsrun set variables of PMI or PMIx, too.
     """
-    hydra = Launcher("mpiexec of MPICH or Intel MPI", "PMI_SIZE", _number(environment, "PMI_SIZE"))
-    open_mpi = Launcher("mpiexec of Open MPI", "OMPI_COMM_WORLD_SIZE", _number(environment, "OMPI_COMM_WORLD_SIZE"))
-    mpiexecs = [hydra] if _HYDRA in environment else []
+
+    def launcher(name: str, variable: str) -> Launcher:
+        return Launcher(name, variable, _number(environment, variable))
+
+    hydra = launcher("mpiexec of MPICH or Intel MPI", "PMI_SIZE")
+    open_mpi = launcher("mpiexec of Open MPI", "OMPI_COMM_WORLD_SIZE")
+    mvapich = launcher("mpirun of MVAPICH", "MV2_COMM_WORLD_SIZE")
+    mpiexecs = [mvapich, hydra] if _HYDRA in environment else [mvapich]
     mpiexecs = [open_mpi, *mpiexecs] if "Open MPI" in library else [*mpiexecs, open_mpi]
+    is_pals = _PALS in environment and "SLURM_STEP_NUM_TASKS" not in environment
     others = [
-        hydra._replace(name="a launcher with PMI"),
-        Launcher("srun", "SLURM_STEP_NUM_TASKS", _number(environment, "SLURM_STEP_NUM_TASKS")),
-        Launcher("a launcher with PMIx", "PMIX_RANK", _number(environment, "PMIX_RANK")),
+        launcher("flux run", "FLUX_JOB_SIZE"),
+        launcher("jsrun", "JSM_NAMESPACE_SIZE"),
+        hydra._replace(name="mpiexec of PALS" if is_pals else "a launcher with PMI"),
+        launcher("srun", "SLURM_STEP_NUM_TASKS"),
+        launcher("a launcher with PMIx", "PMIX_RANK"),
     ]
-    return next((launcher for launcher in (*mpiexecs, *others) if launcher.value >= 0), None)
+    return next((found for found in (*mpiexecs, *others) if found.value >= 0), None)
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:
