@@ -162,3 +162,12 @@ def test_the_exact_double_couple_approaches_the_far_field_of_its_moment_rate() -
         misfits.append(abs(exact - far).max() / abs(far).max())
     assert misfits[0] < 0.03
     assert misfits[1] == pytest.approx(misfits[0] / 2, rel=0.05)
+
+
+@pytest.mark.nightly
+def test_waves_from_a_point_source_do_not_depend_on_its_position_in_the_elements(device: str) -> None:
+    """All positions, numbers of nodes and kinds of source: about ten minutes on a CPU core."""
+    families = ("double_couple", "explosion", "force", "volume", "force_in_a_fluid")
+    checks = [check for name in families for check in getattr(source_positions, name)(Setting(device))]
+    assert len(checks) == 5 * 6 * 4
+    assert [(check.name, check.value) for check in checks if not check.passed] == []

@@ -18,8 +18,8 @@ _AKI = "Aki and Richards 2002, eqs. 4.23 and 4.29"
 _PULSE = Gaussian(0.25, 1.5)
 #: Density, longitudinal and shear speed.
 _SOLID, _FLUID = (2.5, 3.0, 1.7), (1.2, 1.7, 0.0)
-#: The end in a solid and in a fluid. In a solid, longitudinal waves that the sides reflect are then still weak, and the
-#: first of two equal extremes of the shear wave has passed the farthest receiver.
+#: The end in a solid and in a fluid: before longitudinal waves that the sides reflect arrive, and after the first of
+#: two equal extremes of the shear wave has passed the farthest receiver. The mesh is longer where the receivers are.
 _ENDS = 3.1, 3.9
 #: Positions in the element [0, 1]^3: on a vertex, an edge and a face, 1e-6 off each, and inside.
 _POSITIONS = (
@@ -35,8 +35,9 @@ _POSITIONS = (
 _PAIRED = 6
 #: Offsets of the receivers from the source.
 _OFFSETS = {"one element": (0.5, 0.85, 0.3), "two elements": (1.0, 1.7, 0.6), "three elements": (1.6, 2.3, 1.0)}
-#: Largest errors over the peak, at these distances.
-_BOUNDS = (0.01, 0.01, 0.02)
+#: Largest errors over the peak at these distances, with five nodes or more and with fewer, whose dispersion in three
+#: elements exceeds 1 %: the shear waves have 2.7 elements per wavelength.
+_BOUNDS, _COARSE_BOUNDS = (0.01, 0.01, 0.01), (0.01, 0.01, 0.05)
 _NODES = (3, 4, 5, 6, 7, 8)
 
 
@@ -88,8 +89,8 @@ def _moment_function(t: Floats) -> Floats:
 
 
 def _traces(kind: _Radiation, position: tuple[float, float, float], nodes: int, setting: Setting) -> tuple[Any, Floats]:
-    """Return times and traces (times, receivers, components) of a source in a cube of seven elements per side."""
-    mesh = Mesh.of_forest(Forest.uniform(Brick((7, 7, 7), (False,) * 3), 0), origin=-3.0)
+    """Return times and traces (times, receivers, components) of a source in a cube of eight elements per side."""
+    mesh = Mesh.of_forest(Forest.uniform(Brick((8, 8, 8), (False,) * 3), 0), origin=-3.0)
     solver = Solver(
         mesh,
         Material.uniform(mesh.count, *kind.medium),
@@ -116,7 +117,8 @@ def _checks(kind: _Radiation, setting: Setting) -> list[Check]:
         errors = (abs(traces - exact).max((1, 3)) / peaks).max(0)
         name = f"{kind.name}, {nodes} nodes"
         plot = partial(draw_traces, times=times, computed=traces[1][:, 1], exact=exact[:, 1], label=kind.name)
-        for number, (distance, bound) in enumerate(zip(_OFFSETS, _BOUNDS, strict=True)):
+        bounds = _BOUNDS if nodes >= 5 else _COARSE_BOUNDS
+        for number, (distance, bound) in enumerate(zip(_OFFSETS, bounds, strict=True)):
             text = f"{name}: largest error {distance} away, over the peak"
             checks.append(Check(text, float(errors[number]), bound, reference=_AKI, plot=plot if number == 1 else None))
         jump = float((abs(traces[1:_PAIRED:2] - traces[:_PAIRED:2]).max((0, 1, 3)) / peaks).max())
