@@ -160,6 +160,22 @@ def test_media_next_to_the_mesh_and_short_files_are_noted(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.parametrize(("upper", "jumps"), [(2500.0, True), (2100.0, False)])
+def test_jumps_between_points_of_a_file_are_noted(upper: float, *, jumps: bool, tmp_path: Path) -> None:
+    """Impedances of 4 and 5 MRayl, 20 %, in 2 of 2 * 4 + 5 = 13 pairs, 12.5 m apart; or 4 and 4.2 MRayl."""
+    with h5py.File(tmp_path / "model.h5", "w") as file:
+        file["x"], file["y"] = [0.0, 40.0], [0.0, 5.0, 10.0, 22.5, 30.0]
+        file["density"], file["cs"] = np.full((2, 5), 2000.0), np.full((2, 5), 1000.0)
+        file["cp"] = np.tile([2000.0, 2000.0, 2000.0, upper, upper], (2, 1))
+    media = 'density = "2000 kg/m^3"\ncp = "2000 m/s"\ncs = "1000 m/s"'
+    (tmp_path / "case.toml").write_text(CASE.replace(media, 'file = "model.h5"'))
+    notes = [note for note in prepare(tmp_path / "case.toml").notes if "jumps" in note]
+    assert len(notes) == jumps
+    if jumps:
+        assert 'material["rock"]: the impedance in its file jumps by up to 20 %' in notes[0]
+        assert "(by more than 10 % in 15 % of the pairs)" in notes[0] and "over 12.5 m" in notes[0]
+
+
 def test_a_layer_thinner_than_the_elements_is_noted(tmp_path: Path) -> None:
     thin = '[[material]]\nname = "thin"\ndensity = "1 t/m^3"\ncp = "3 km/s"\n'
     thin += 'where = { kind = "layer", bottom = "11 m", top = "12 m" }\n[[source]]'

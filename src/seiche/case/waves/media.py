@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.solids import body_of
-from seiche.case.waves.interfaces import crossed, planes, varying
+from seiche.case.waves.interfaces import crossed, jump_notes, planes, varying
 from seiche.case.waves.layer import Roots
 from seiche.case.waves.schema import AttenuationTable, MaterialTable, SegyTable
 from seiche.domain.solids import SolidBody
@@ -184,7 +184,7 @@ class Media:
         ]
 
     def notes(self, lower: Floats, upper: Floats) -> list[str]:
-        """Return notes on media outside a box, and on files that do not cover it."""
+        """Return notes on media outside a box, and on files that do not cover it or contain jumps."""
         notes = []
         for table, grid, where in zip(self._tables, self._grids, self._regions, strict=True):
             low, high = self._extent(where, lower, upper)
@@ -198,6 +198,7 @@ class Media:
                             f'material["{table.name}"]: its file covers {name} = {first:g} m to {last:g} m, the mesh'
                             f" needs {needed_from:g} m to {needed_to:g} m; values at the edge of the file are extended"
                         )
+                notes += jump_notes(table.name, grid.axes, grid.values[0] * grid.values[1])
         return notes
 
     def unused(self, mesh: Mesh, nodes: Floats | None, world: World) -> list[str]:
