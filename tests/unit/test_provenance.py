@@ -28,6 +28,44 @@ UNCOMMITTED = {
     "flow-balance-h200x4.json",
     *(f"flow-scaling-h200x{name}.json" for name in ("1-peer", "2-peer", "4-nccl", "4-peer")),
 }
+#: Parts of the theory with tables that name neither a stored result nor a trial: definitions, formulas, bounds, results
+#: of tests, and numbers from before the rule. No part may be added with measured numbers.
+TABLES_WITHOUT_RESULT = {
+    ("cells", "5. One thread block per cell"),
+    ("cells", "8. Surface viscosity"),
+    ("cells", "9. Validation"),
+    ("coupling", "Cells in flow: theory"),
+    ("coupling", "1. The immersed boundary"),
+    ("coupling", "3. Data"),
+    ("coupling", "6. Largest stable time step"),
+    ("coupling", "9. Validation"),
+    ("coupling", "Bounds of estimates"),
+    ("flow", "Flow in vessels"),
+    ("flow", "1. Velocity set and populations"),
+    ("flow", "4. One step"),
+    ("flow", "6. Storage"),
+    ("flow", "Stability of openings"),
+    ("flow", "10. Units"),
+    ("flow", "Bounds of estimates"),
+    ("movement", "2. The fit"),
+    ("ultrasound", "3. One step with the exact correction"),
+    ("ultrasound", "Transforms and memory traffic"),
+    ("ultrasound", "4. Axis-wise schemes"),
+    ("ultrasound", "Bounds of estimates"),
+    ("ultrasound", "11. Validation"),
+    ("ultrasound", "12. Several ranks: a local Fourier basis"),
+    ("ultrasound", "13. Several ranks: transforms of the whole grid"),
+    ("ultrasound", "Two layouts"),
+    ("ultrasound", "14. Media averaged over cells"),
+    ("ultrasound", "15. Axisymmetric media and sources"),
+    ("ultrasound", "16. Propagation between planes"),
+    ("waves", "Waves in fluids and solids"),
+    ("waves", "3. Right-hand side and flux"),
+    ("waves", "4. Hanging faces"),
+    ("waves", "7. Time step"),
+    ("waves", "10. Gradients"),
+    ("waves", "Bounds of estimates"),
+}
 #: Commits after this one obey the rule about bounds.
 BOUNDS_SINCE = "ed38534421"
 STORED = sorted([*RESULTS.glob("*.json"), *MACHINES.glob("*.json")])
@@ -134,6 +172,16 @@ def test_each_part_of_the_tuning_page_names_its_results_or_says_that_they_are_tr
     for part in parts:
         stored = [name for name in FILE.findall(part) if _exists(name)]
         assert stored or "trial" in part.lower() or "](index.md" in part, part.partition("\n")[0]
+
+
+def test_tables_of_the_theory_name_their_results_or_say_that_they_are_trials() -> None:
+    unnamed = set()
+    for page in sorted((ROOT / "docs" / "theory").glob("*.md")):
+        for part in re.split(r"^(?=##+ )", page.read_text(), flags=re.MULTILINE):
+            has_table = re.search(r"^\|[-| :]+\|$", part, flags=re.MULTILINE) is not None
+            if has_table and "trial" not in part.lower() and not any(map(_exists, FILE.findall(part))):
+                unnamed.add((page.stem, part.partition("\n")[0].lstrip("# ")))
+    assert unnamed == TABLES_WITHOUT_RESULT
 
 
 def test_no_commit_changes_bounds_together_with_a_stored_validation() -> None:
