@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Readers of images, HemoCell cases, sweeps and results of checks, with small valid files, for `fuzz_readers`."""
+"""Readers of images, fields, HemoCell cases, sweeps and results of checks, with small files, for `fuzz_readers`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ import numpy as np
 from hemocell_files import write_hemocell
 from seiche.case.blood.hemocell import read_hemocell
 from seiche.case.sweep import SWEEP, check_own_tables, list_of
+from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.io.fields import FieldSeries, VoxelCells
 from seiche.io.images import read_image
+from seiche.report.field_section import read_field_section
 from seiche.validate.results import ORIGIN
 from seiche.validate.results import load as load_checks
 from voxel_files import image_of, write_dicom, write_nifti
@@ -47,6 +50,13 @@ def dicom_series(path: Path) -> None:
     sorted(path.parent.glob("image-*.dcm"))[1].rename(path)
 
 
+def field_series(path: Path) -> None:
+    coords = np.stack(np.meshgrid(range(3), range(2), range(2), indexing="ij"), axis=-1).reshape(-1, 3)
+    with FieldSeries(path, World.serial(), VoxelCells((3, 2, 2), coords, 1e-3), {"velocity": 3}, 2) as series:
+        for time in (0.0, 1.0):
+            series.write(time, {"velocity": np.ones((len(coords), 3))})
+
+
 def hemocell_case(path: Path) -> None:
     write_hemocell(path.parent)
 
@@ -72,6 +82,7 @@ def read_sweep_list(path: Path) -> None:
 #: What writes a valid file and what reads it, by the name of the file.
 MORE_READERS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     "checks.json": (lambda path: path.write_text(CHECKS), load_checks),
+    "fields.vtkhdf": (field_series, read_field_section),
     "image.nii": (lambda path: write_nifti(path, IMAGE), read_image),
     "image.nii.gz": (lambda path: write_nifti(path, IMAGE), read_image),
     "image.tif": (tiff_file, lambda path: read_image(path, voxel=VOXEL)),

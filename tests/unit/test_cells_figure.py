@@ -134,7 +134,7 @@ def test_a_film_or_picture_replaces_no_file_of_another_kind(name: str, kind: str
 def test_what_cannot_be_drawn_gives_a_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="nowhere: is not a folder; expected the output folder of a run"):
         render(tmp_path / "nowhere", moving=False)
-    with pytest.raises(CaseError, match="contains no cells or waves; write them with"):
+    with pytest.raises(CaseError, match="contains no cells, waves or fields; write them with"):
         render(tmp_path, moving=False)
     run = example_run(tmp_path)
     with pytest.raises(CaseError, match=r"contains no series other\.vtkhdf"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche render`: pictures and films of cells or waves of a completed run."""
+"""`seiche render`: pictures and films of cells, waves or fields of a completed run."""
 
 from __future__ import annotations
 
@@ -21,24 +21,38 @@ if TYPE_CHECKING:
 _MAX_SPEED = 1e30
 
 
-def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 1, series: str | None = None) -> Path:
-    """Draw the last state of the cells or waves in the folder `run`, or a film of every `every`-th state.
+def render(
+    run: Path,
+    *,
+    moving: bool,
+    output: Path | None = None,
+    every: int = 1,
+    series: str | None = None,
+    field: str | None = None,
+) -> Path:
+    """Draw the last state of the cells, waves or fields in the folder `run`, or a film of every `every`-th state.
 
-    Return the file.
+    Cells are drawn if the run has any, then waves, then fields at sites; with `field`, this field. Return the file.
 
     Raises:
-        CaseError: there are no cells or waves, or `output` has an unknown suffix or would replace another file.
+        CaseError: there are no cells, waves or fields, no such field, or `output` has an unknown suffix or would
+            replace another file.
         FormatError: a file is not valid.
     """
     from seiche.report.cells_figure import cells_figure, film
     from seiche.report.waves_figures import is_motion, render_motion
 
     snapshots = [path for path in sorted(run.glob("*.h5")) if series in (None, path.name) and is_motion(path)]
-    if snapshots and not any(run.rglob("*.vtkhdf.series")):
+    has_cells = any(run.rglob("*.vtkhdf.series"))
+    if snapshots and not has_cells and field is None:
         target = output or snapshots[0].with_suffix(".gif" if moving else ".png")
         _check_name(target, moving)
         render_motion(target, snapshots[0], as_film=moving, frame_interval=every)
         return target
+    if (fields := None if has_cells and field is None else _field_series(run, series)) is not None:
+        return _render_fields(fields, field, moving=moving, output=output, every=every)
+    if field is not None:
+        raise CaseError(f"{run}: contains no fields; write them with [[output.fields]], file = flow.vtkhdf")
     source = _series(run, series)
     states = read_list(source)
     if not states:
@@ -50,6 +64,27 @@ def render(run: Path, *, moving: bool, output: Path | None = None, every: int = 
         film(target, [partial(_state, path) for path, _ in states[::every]], wall)
     else:
         cells_figure(target, _state(states[-1][0]), wall)
+    return target
+
+
+def _field_series(run: Path, series: str | None) -> Path | None:
+    """Return the time series of fields at sites that was written last, or the one with the name `series`."""
+    from seiche.report.field_section import is_field_series
+
+    paths = [path for path in run.rglob("*.vtkhdf") if series in (None, path.name)]
+    newest_first = sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    return next((path for path in newest_first if is_field_series(path)), None)
+
+
+def _render_fields(source: Path, field: str | None, *, moving: bool, output: Path | None, every: int) -> Path:
+    from seiche.report.field_section import read_field_section, section_film, section_picture
+
+    if output is not None:
+        _check_name(output, moving)
+    section = read_field_section(source, field, interval=every if moving else 1)
+    target = output or source.with_name(f"{source.stem}.{section.name}{'.gif' if moving else '.png'}")
+    _check_name(target, moving)
+    (section_film if moving else section_picture)(target, section)
     return target
 
 
@@ -129,9 +164,9 @@ def _series(run: Path, name: str | None) -> Path:
     lists = sorted(run.rglob("*.vtkhdf.series"), key=lambda path: path.stat().st_mtime_ns)
     paths = [path.with_suffix("") for path in lists if name in (None, path.stem)]
     if not paths:
-        missing = f"series {name}" if name is not None else "cells or waves"
+        missing = f"series {name}" if name is not None else "cells, waves or fields"
         raise CaseError(
-            f"{run}: contains no {missing}; write them with [[output.cells]], file = cells.vtkhdf, or with"
-            " [[output.snapshots]], file = waves.h5"
+            f"{run}: contains no {missing}; write them with [[output.cells]], file = cells.vtkhdf,"
+            " [[output.snapshots]], file = waves.h5, or [[output.fields]], file = flow.vtkhdf"
         )
     return paths[-1]

@@ -249,14 +249,15 @@ def _is_other_rank() -> bool:
 
 @app.command()
 def render(
-    folder: Annotated[Path, typer.Argument(help="Output folder of a run with cells or waves.", metavar="RUN")],
+    folder: Annotated[Path, typer.Argument(help="Output folder of a run.", metavar="RUN")],
     *,
     film: Annotated[bool, typer.Option("--film", help="Draw a GIF or MP4 of all states, not only the last.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; by default next to the data.")
     ] = None,
     every: Annotated[int, typer.Option(min=1, help="Interval of states in a film.")] = 1,
-    series: Annotated[str | None, typer.Option(metavar="NAME", help="File name of the cells or snapshots.")] = None,
+    series: Annotated[str | None, typer.Option(metavar="NAME", help="File of the cells, snapshots or fields.")] = None,
+    field: Annotated[str | None, typer.Option(metavar="NAME", help="Field to draw, such as pressure.")] = None,
     section: Annotated[
         str | None, typer.Option(metavar="NAME", help="Draw a record section of this unknown, such as vz.")
     ] = None,
@@ -266,7 +267,7 @@ def render(
     dpi: DpiOption = None,
     size: SizeOption = None,
 ) -> None:
-    """Draw the cells of a run, coloured by velocity, its waves in a plane, or a record section of its receivers."""
+    """Draw the cells of a run, its waves or a field of its flow in a plane, or a record section of its receivers."""
     if _is_other_rank():
         return
     if section is not None:
@@ -279,7 +280,7 @@ def render(
     from seiche.case.render import render as draw
 
     with page(page_of(dpi, size)):
-        print(draw(folder, moving=film, output=output, every=every, series=series))
+        print(draw(folder, moving=film, output=output, every=every, series=series, field=field))
 
 
 @app.command()
