@@ -11,11 +11,7 @@ constexpr int MAX_UNROLLED_PRIME = 13;
 /// Terms that are added before their sum is added to the others: fewer rounding errors in long sums.
 constexpr int SUMMED_PAIRS = 16;
 /// Outputs of larger primes whose sums are in registers at once.
-#ifdef __AVX512F__
-constexpr int OUTPUTS = 4;
-#else
 constexpr int OUTPUTS = 2;
-#endif
 
 /// The numbers of `lanes` lines.
 template <class Real, int lanes>
