@@ -9,6 +9,7 @@ marked `nightly` reads 10,000 for each reader. They are read in another process,
 from __future__ import annotations
 
 import json
+import mmap
 import multiprocessing
 import os
 import signal
@@ -93,7 +94,8 @@ def test_inputs_are_the_same_in_every_run() -> None:
 
 
 def bomb(path: Path) -> None:
-    np.ones(1 << 24)
+    """Use 128 MiB that no earlier test of this process has freed."""
+    np.frombuffer(mmap.mmap(-1, 1 << 27), np.uint8)[:] = 1
 
 
 def hang(path: Path) -> None:
