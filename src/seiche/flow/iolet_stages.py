@@ -79,7 +79,7 @@ class IoletStages:
         if not spans:
             return []
         kernel, arguments = self._physics.observation(
-            self._precision, phase, sites=observed.items, out=observed.columns, stride=observed.stride
+            self._precision, phase, sites=observed.items, out=observed.columns, stride=observed.stride, at_opening=True
         )
         name = "iolet stress edge" if edge else "iolet stress interior"
         action = in_order([kernel.bind(arguments, begin, end) for begin, end in spans])

@@ -234,16 +234,16 @@ class Physics:
             self.other_force, self.other_force_members = "uniform", uniform
 
     def observation(
-        self, precision: tuple[Any, Any], phase: int, *, sites: Any, out: Array, stride: int
+        self, precision: tuple[Any, Any], phase: int, *, sites: Any, out: Array, stride: int, at_opening: bool = False
     ) -> tuple[Kernel, npt.NDArray[np.void]]:
         """Return the kernel that observes `sites` before a step of this phase, and its packed arguments.
 
-        The kernel writes column c of site k to out[c stride + k]; `precision` is (compute, storage).
+        The kernel writes column c of site k to out[c stride + k]; `precision` is (compute, storage). With `at_opening`,
+        the stress is that of the rules of openings (theory/flow, eq. 21).
         """
         name, layout = self._layout.kernel_name(phase), self._layout.members(phase)
-        kernel = self._backend.load(
-            observe(name, *precision, self.relaxation, self.other_force, **self.options)  # type: ignore[arg-type]
-        )
+        spec = observe(name, *precision, self.relaxation, self.other_force, at_opening=at_opening, **self.options)  # type: ignore[arg-type]
+        kernel = self._backend.load(spec)
         policies = {"relaxation": self.relaxation_members, "force": self.other_force_members}
         return kernel, self._backend.pack(kernel, layout=layout, sites=sites, out=out, stride=stride, **policies)
 

@@ -16,7 +16,9 @@ from seiche.flow.model import DEFAULT_PRESSURE_RULE, Iolet, VelocityIolet
 
 #: Range of relaxation times, with a margin, in which `plane` was stable in tubes, both along a lattice axis and
 #: tilted. Below this range, `anti-bounce-back` is stable; above it, only `nash` is stable.
-PLANE_TAU = {"trt": (0.5, 10.0), "bgk": (0.56, 2.0), "mrt": (0.5, 1.5), "regularised": (0.5, 5.0)}
+PLANE_TAU = {"trt": (0.5, 10.0), "bgk": (0.56, 2.0), "mrt": (0.5, 6.0), "regularised": (0.5, 5.0)}
+#: Upper limit with the velocity set D3Q15, for any collision.
+MAX_TAU_D3Q15 = 5.0
 #: Limits of tau for the accuracy of "nash", and the lower one of "anti-bounce-back".
 MIN_TAU_NASH, MAX_TAU_NASH, MIN_TAU_ANTI_BOUNCE_BACK = 0.7, 1.5, 0.53
 
@@ -53,6 +55,8 @@ def _default(case: FlowCase, sites: SiteSet, number: int, tau: tuple[float, floa
     low, high = PLANE_TAU[collision]
     if tau[1] > high:
         return "nash", f'"plane" is not stable above tau {high:g} with {collision}', "use a smaller tau"
+    if tau[1] > MAX_TAU_D3Q15 and case.lattice.velocity_set == "D3Q15":
+        return "nash", f'"plane" is not stable above tau {MAX_TAU_D3Q15:g} with D3Q15', "use a smaller tau, or D3Q19"
     if tau[0] < low:
         reason = f'"plane" is not stable below tau {low:g} with {collision}'
         return "anti-bounce-back", reason, 'use lattice.collision = "trt", or a larger tau'

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from . import walls
 from .spec import CPP_TYPE, REALS, KernelSpec, Members, Real, Store, pointers, typed_members
@@ -157,13 +158,20 @@ def observe(
     *,
     collision: str = "trt",
     velocity_set: str = "D3Q19",
+    at_opening: bool = False,
 ) -> KernelSpec:
-    """Density, velocity, stress and shear rate of selected sites; the force may be zero."""
+    """Density, velocity, stress and shear rate of selected sites; the force may be zero.
+
+    With `at_opening`, density and trace of the stress are those of the rules of openings, which differ with `mrt`.
+    """
     types, policies = _policies(layout, (real, store, velocity_set), (relaxation, collision), force)
     members: Members = (*policies, *pointers("sites out"), ("stride", "int64"))
     registers = _register_limit(real, velocity_set)
     name = f"Observe<{','.join(types)}>"
     header = _header("flow/moment_observe.hpp" if layout == "moments" else "flow/observe.hpp", force)
+    if at_opening and collision == "mrt":
+        name = name.replace("Observe<", "ObserveOpening<").replace("ManyRates<", "ManyRatesAtOpening<")
+        header = "ibm/coupled_openings.hpp" if force in IMMERSED else "flow/opening_stress.hpp"
     blocks = 2 if layout == "moments" and real == "float64" else 0  # otherwise it spills
     return KernelSpec(name, header, members, blocks=blocks, max_registers=registers)
 
@@ -313,7 +321,7 @@ def other_kernels() -> Iterator[KernelSpec]:
     """Yield representatives of kernels compiled on first use: of each family those that need the most registers."""
     real: Real = "float64"
     store: Store = "float64"
-    costliest_options = {"collision": "mrt", "velocity_set": "D3Q27"}
+    costliest_options: dict[str, Any] = {"collision": "mrt", "velocity_set": "D3Q27"}
     for layout in ("list-aa-odd", "tiles-8"):
         for velocity_set in VELOCITY_SETS:
             for collision in COLLISIONS:
@@ -324,6 +332,7 @@ def other_kernels() -> Iterator[KernelSpec]:
             yield stream_collide(layout, real, store, relaxation, "uniform")
         yield stream_collide(layout, "float32", "float16", "carreau-yasuda", "site", **costliest_options)
         yield observe(layout, real, store, "carreau-yasuda", "site", **costliest_options)
+        yield observe(layout, real, store, "carreau-yasuda", "site", at_opening=True, **costliest_options)
         yield nash_pressure(layout, real, store, "site", velocity_set="D3Q27")
         yield ladd_velocity(layout, real, store, "site", velocity_set="D3Q27")
         yield plane_pressure(layout, real, store, velocity_set="D3Q27")
@@ -342,7 +351,7 @@ def _moment_kernels() -> Iterator[KernelSpec]:
     real, store = "float64", "float64"
     for velocity_set in VELOCITY_SETS:
         options = {"velocity_set": velocity_set}
-        costliest_options = {"collision": "regularised", **options}
+        costliest_options: dict[str, Any] = {"collision": "regularised", **options}
         if velocity_set != "D3Q19":
             yield stream_collide("moments", real, store, "carreau-yasuda", "site", **costliest_options)
             yield stream_collide("moments", "float32", "float32", "carreau-yasuda", "site", **costliest_options)
