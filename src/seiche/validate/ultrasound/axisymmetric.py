@@ -11,11 +11,10 @@ import numpy as np
 
 from seiche.report.figures import convergence_figure, observed_order
 from seiche.ultrasound import Bowl, Disc, Emitter, Grid, Medium, Sensor, Source, simulate
-from seiche.ultrasound.materials import MATERIALS
 from seiche.validate.check import Check, Floats, Setting
 from seiche.validate.ultrasound.continuous_waves import ONEIL, on_axis_amplitude, ramped_sine
-from seiche.validate.ultrasound.layers import BENCHMARK_PLATES, Plates, case_medium, field_behind
-from seiche.validate.ultrasound.plates import AUBRY, Beam, full_size, small
+from seiche.validate.ultrasound.layers import case_medium, field_behind
+from seiche.validate.ultrasound.plates import AUBRY, Beam, benchmarks, full_size, small
 from seiche.validate.ultrasound.pulses import C, computed_plot
 
 _FREQUENCY = 5e5
@@ -94,15 +93,12 @@ def _on_axis(setting: Setting, name: str, size: float, period: int) -> tuple[Flo
 
 
 def axisymmetric_plates(setting: Setting) -> list[Check]:
-    """Check bowls in water and in front of the plates of benchmarks 3 and 4 against the angular spectrum.
+    """Check the bowls of benchmarks 1 to 4, in water and in front of plates, against the angular spectrum.
 
     Without `quick`, the transducers have their full size, and small ones are also compared with the 3D solver.
     """
-    water = MATERIALS["water"]
-    cases = {"BM1": Plates([], water, water, _FREQUENCY)}
-    cases |= {name: Plates.named(*layers, _FREQUENCY) for name, layers in BENCHMARK_PLATES.items()}
     checks = []
-    for name, layers in cases.items():
+    for name, layers in benchmarks().items():
         beam = small(layers, 0) if setting.quick else full_size(layers, 0)
         for refinement, bound in ((1, 0.08), (2, 0.03)):
             x, r, found = amplitude(beam, setting, refinement)

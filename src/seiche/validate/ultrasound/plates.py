@@ -8,7 +8,7 @@ size and take about a minute each; on a CPU, the transducers are small and near 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,12 +82,17 @@ class Beam:
         return abs(float(results[is_behind].max() / exact.max()) - 1), float(error)
 
 
-def _cases() -> dict[str, Plates]:
-    """Return the plates of benchmarks 1 to 4: water, absorbing water, bone, skin and bone."""
+def benchmarks() -> dict[str, Plates]:
+    """Return the plates of benchmarks 1 to 4: water, absorbing water, bone, skin and bone.
+
+    They have the dispersion of the absorption that the solver computes, so that the errors are those of the solver.
+    Relative to the phase speeds of the benchmarks, it changes the field behind the bowl of BM4 by 1.5 % (L2).
+    """
     water = MATERIALS["water"]
     cases = {"BM1": Plates([], water, water, _FREQUENCY)}
     cases["BM2"] = Plates([], _ABSORBING_WATER, _ABSORBING_WATER, _FREQUENCY)
-    return cases | {name: Plates.named(*plates, _FREQUENCY) for name, plates in BENCHMARK_PLATES.items()}
+    cases |= {name: Plates.named(*plates, _FREQUENCY) for name, plates in BENCHMARK_PLATES.items()}
+    return {name: replace(plates, dispersive=True) for name, plates in cases.items()}
 
 
 def _family(name: str, plates: Plates, number: int) -> Family:
@@ -126,5 +131,5 @@ def small(plates: Plates, number: int) -> Beam:
 
 #: A family for each benchmark and transducer.
 FAMILIES: tuple[Family, ...] = tuple(
-    _family(name, plates, number) for name, plates in _cases().items() for number in range(2)
+    _family(name, plates, number) for name, plates in benchmarks().items() for number in range(2)
 )
