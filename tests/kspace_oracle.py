@@ -68,6 +68,10 @@ class Oracle:
         self.eta = 2 * a0 * self.c0**y * np.tan(np.pi * y / 2) * absorption.dispersion
         with np.errstate(divide="ignore"):
             self.powers = [np.where(self.magnitude > 0, self.magnitude**e, 0.0) for e in (y - 2, y - 1)]
+        if absorption.gain_below is not None:
+            self.tau = -self.tau
+            q = np.clip(2 - (self.magnitude / absorption.gain_below) ** 2, 0, 1)
+            self.powers = [power * q**2 * (3 - 2 * q) for power in self.powers]
 
     def spectral(self, field: np.ndarray, factor: np.ndarray) -> np.ndarray:
         return np.fft.ifftn(np.fft.fftn(field) * factor).real

@@ -85,6 +85,7 @@ MEDIA = {
     "lossless": {},
     "stokes": {"BonA": 6.0, "absorption": Absorption(0.5, 2.0, stokes=True)},
     "power law": {"BonA": 6.0, "absorption": Absorption(0.7, 1.5)},
+    "gain": {"absorption": Absorption(0.7, 1.5, gain_below=6e3)},
 }
 
 
@@ -121,8 +122,9 @@ def test_absorption_and_dispersion_can_be_switched_off(losses, dispersion, devic
         {"BonA": 6.0, "absorption": Absorption(0.5, 2.0, stokes=True)},
         {"absorption": Absorption(0.7, 1.5, losses=False)},
         {"absorption": Absorption(0.7, 1.5, dispersion=False)},
+        {"absorption": Absorption(0.7, 1.5, gain_below=6e3)},
     ],
-    ids=["lossless", "power law", "nonlinear", "stokes", "dispersion alone", "losses alone"],
+    ids=["lossless", "power law", "nonlinear", "stokes", "dispersion alone", "losses alone", "gain"],
 )
 def test_transforms_of_lines_step_as_in_numpy(shape, medium, varying, device):
     rest = layered(shape) if varying else {}

@@ -27,13 +27,15 @@ def wave_number(medium: Medium, frequency: npt.ArrayLike) -> Complex:
     """Return the complex wave numbers (1/m) of a uniform medium at frequencies (Hz), eq. 45.
 
     Raises:
-        CaseError: the medium varies in space, or has relaxation processes.
+        CaseError: the medium varies in space, or has relaxation processes or a gain.
     """
     omega = 2 * np.pi * real_numbers("frequency", frequency)
     if np.ndim(medium.sound_speed) or np.ndim(medium.alpha_coeff if medium.alpha_coeff is not None else 0.0):
         raise CaseError("medium: must be uniform")
     if medium.alpha_mode == "relaxation":
         raise CaseError("medium.alpha_mode: relaxation is not available here; use a power law")
+    if medium.gain_below is not None:
+        raise CaseError("medium.gain_below: is not available here; negative distances compensate absorption")
     lossless = np.asarray(omega / float(np.asarray(medium.sound_speed)), np.complex128)
     absorption = medium.absorption(())
     if absorption is None:

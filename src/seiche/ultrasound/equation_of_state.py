@@ -106,7 +106,7 @@ def bind_power_law(state: DeviceState, medium_arrays: MediumArrays) -> list[Boun
         registry.fractional_laplacians(state.precision),
         work=state.work,
         squares=state.upload(operators.square_table(problem)),
-        exponent=(absorption.alpha_power - 2) / 2,
+        **operators.laplacian_numbers(absorption),
         scale=1 / operators.transform_points(problem),
     )
     pressure = state.bind(

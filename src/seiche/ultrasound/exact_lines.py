@@ -230,12 +230,12 @@ class ExactLinesScheme(ExactScheme):
         """Return the operators on the spectra `active`; without the operator of losses `first` is 1."""
         axis, problem = self._other_axes[0], self._state.problem
         assert problem.absorption is not None
-        factor = {"squares": self._state.upload(operators.square_table(problem)), "scale": 1 / problem.points}
+        numbers = {"scale": 1 / problem.points, **operators.laplacian_numbers(problem.absorption)}
         return self._state.bind(
             passes.laplacian_pass(axis.shape, self._dimensions),
             items=len(active) * axis.batches,
             **{**self._first_axis(), "work": active},
-            factor={**factor, "exponent": (problem.absorption.alpha_power - 2) / 2, "first": first},
+            factor={"squares": self._state.upload(operators.square_table(problem)), **numbers, "first": first},
         )
 
     def _power_law_pressure(self) -> Bound:

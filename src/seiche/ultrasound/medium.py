@@ -37,6 +37,8 @@ class Medium:
         staggered_density: density at points half a spacing further along each axis, for the momentum equation; means of
             neighbours by default.
         relaxation_band: frequencies (Hz) in which relaxation processes follow the power law.
+        gain_below: frequency (Hz) up to which waves are amplified as much as they would be absorbed, for waves that
+            travel backwards in time. The gain falls to zero at 1.41 times this frequency.
     """
 
     sound_speed: npt.ArrayLike
@@ -48,6 +50,7 @@ class Medium:
     sound_speed_ref: float | None = None
     relaxation_band: tuple[float, float] = BAND
     staggered_density: tuple[npt.ArrayLike, ...] | None = None
+    gain_below: float | None = None
 
     def absorption(self, shape: tuple[int, ...]) -> Absorption | None:
         """Return the absorption on a grid.
@@ -59,6 +62,8 @@ class Medium:
             raise CaseError(
                 f"medium.alpha_mode: {self.alpha_mode!r} is not no_absorption, no_dispersion, stokes or relaxation"
             )
+        if self.gain_below is not None:
+            self._check_gain()
         if self.alpha_mode == "relaxation":
             return None
         stokes = self.alpha_mode == "stokes"
@@ -78,13 +83,27 @@ class Medium:
         coefficient = on_grid("medium.alpha_coeff", self.alpha_coeff, shape)
         if exponent == 2.0 and self.alpha_mode == "no_absorption":
             return None  # the exponent 2 has no dispersion, so both terms are absent
+        gain = None
+        if self.gain_below is not None:  # in full at this frequency for every sound speed
+            gain = 2 * np.pi * self.gain_below / float(np.min(real_numbers("medium.sound_speed", self.sound_speed)))
         return Absorption(
             coefficient,
             exponent,
-            stokes or exponent == 2.0,
+            gain is None and (stokes or exponent == 2.0),
             losses=self.alpha_mode != "no_absorption",
-            dispersion=self.alpha_mode != "no_dispersion",
+            dispersion=self.alpha_mode != "no_dispersion" and (gain is None or exponent != 2.0),
+            gain_below=gain,
         )
+
+    def _check_gain(self) -> None:
+        """Raise CaseError unless a gain is possible."""
+        assert self.gain_below is not None
+        if not (np.isfinite(self.gain_below) and self.gain_below > 0):
+            raise CaseError(f"medium.gain_below: {self.gain_below:g} Hz is not a finite number > 0")
+        if self.alpha_coeff is None or self.alpha_mode == "relaxation":
+            raise CaseError(
+                "medium.gain_below: needs a power law, with alpha_coeff and alpha_power, or Stokes absorption"
+            )
 
     def relaxation(self, shape: tuple[int, ...]) -> Relaxation | None:
         """Return the relaxation processes on a grid, None in other modes.
@@ -149,7 +168,7 @@ def _limit_of_losses(problem: Problem) -> float:
             else 2 / (reference * wave_number) * float(np.arcsin(reference / max_sound_speed))
         )
     y = absorption.alpha_power
-    tau = tau_of(absorption, problem.sound_speed) if absorption.losses else 0.0
+    tau = tau_of(absorption, problem.sound_speed) if absorption.losses and absorption.gain_below is None else 0.0
     eta: Field = 0.0
     if absorption.dispersion and not absorption.stokes:
         speed = as_double(problem.sound_speed)

@@ -33,10 +33,11 @@ def as_double(value: Field) -> Field:
 
 
 def tau_of(absorption: Absorption | None, sound_speed: Field) -> Field:
-    """Return tau = -2 a0 c0^(y-1) (eq. 11), zero without absorption."""
+    """Return tau = -2 a0 c0^(y-1) (eq. 11), positive for a gain, zero without absorption."""
     if absorption is None:
         return 0.0
-    tau: Field = -2 * neper_coefficient(absorption) * as_double(sound_speed) ** (absorption.alpha_power - 1)
+    factor = -2 * absorption.sign
+    tau: Field = factor * neper_coefficient(absorption) * as_double(sound_speed) ** (absorption.alpha_power - 1)
     return tau
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend.host_threads import on_threads
-from seiche.ultrasound.problem import Problem
+from seiche.ultrasound.problem import Absorption, Problem
 
 Real = npt.NDArray[np.float64]
 _Table = TypeVar("_Table", bound=npt.NDArray[Any])
@@ -89,6 +89,12 @@ def square_table(problem: Problem) -> Real:
     """Return k^2 along the axes one after another."""
     zeros = [np.zeros(1)] * (3 - problem.dimensions)
     return np.concatenate([*zeros, *(k * k for k in wave_numbers(problem))])
+
+
+def laplacian_numbers(absorption: Absorption) -> dict[str, float]:
+    """Return the exponent of the fractional Laplacians, and the taper of a gain, as kernel members (eqs. 12 and 52)."""
+    k2 = 0.0 if absorption.gain_below is None else absorption.gain_below**2
+    return {"exponent": (absorption.alpha_power - 2) / 2, "passband": k2, "slope": 1 / k2 if k2 else 0.0}
 
 
 def on_spectrum(problem: Problem, function: Callable[[Real], Real], dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:

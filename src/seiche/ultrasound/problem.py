@@ -29,7 +29,8 @@ MAX_POINTS = 1 << 32
 class Absorption:
     """Absorption alpha = alpha_coeff f^alpha_power: dB/(MHz^y cm), theory/ultrasound, eq. 11.
 
-    With `stokes` the exponent is 2 and no transform is needed. `losses` and `dispersion` switch the two terms.
+    With `stokes` the exponent is 2 and no transform is needed. `losses` and `dispersion` switch the two terms. With
+    `gain_below` (1/m) the losses are gains, in full up to this wave number (eq. 52).
     """
 
     alpha_coeff: Field
@@ -37,11 +38,17 @@ class Absorption:
     stokes: bool = False
     losses: bool = True
     dispersion: bool = True
+    gain_below: float | None = None
+
+    @property
+    def sign(self) -> float:
+        """Return 1 for losses, -1 for gains."""
+        return 1.0 if self.gain_below is None else -1.0
 
     @property
     def tangent(self) -> float:
-        """Return tan(pi y/2), zero without dispersion."""
-        return float(np.tan(np.pi * self.alpha_power / 2)) if self.dispersion else 0.0
+        """Return tan(pi y/2) times the sign, as the factor from -tau c0 to eta; zero without dispersion."""
+        return self.sign * float(np.tan(np.pi * self.alpha_power / 2)) if self.dispersion else 0.0
 
 
 @dataclass(frozen=True)
@@ -248,6 +255,10 @@ class Problem:
     def _check_absorption(self, absorption: Absorption) -> None:
         self._check_field("alpha_coeff", absorption.alpha_coeff, minimum=0.0)
         y = absorption.alpha_power
+        if absorption.gain_below is not None:
+            _positive("gain_below", absorption.gain_below)
+            if absorption.stokes:
+                raise CaseError("gain_below: is not available with Stokes absorption; use the exponent 2 without it")
         if absorption.stokes:
             if y != 2:
                 raise CaseError(f"alpha_power: {y:g} with Stokes absorption; its exponent must be 2")

@@ -75,6 +75,7 @@ class ResultFile(Final):
             setup.sensor.mask,
             arrays["p"],
             iterations=case.image.iterations,
+            compensate=case.image.compensate,
             pml_size=setup.layers.sizes,
             pml_alpha=setup.layers.alphas,
             pml_inside=setup.layers.inside,

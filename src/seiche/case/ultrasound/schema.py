@@ -274,6 +274,9 @@ class ImageTable(Table):
     iterations: int = Field(
         default=1, ge=1, le=1000, description="number of iterations; more improve images from limited views"
     )
+    compensate: PositiveFrequency | None = Field(
+        default=None, description="frequency up to which the absorption of the medium is compensated"
+    )
 
 
 Pieces = Annotated[int, Field(ge=1, le=4096)]

@@ -7,6 +7,14 @@
 
 namespace seiche::kspace {
 
+/// Falls from 1 at the square `passband` of the wave number to 0 at 1/`slope` beyond it (eq. 52); 1 if `slope` is 0.
+template <class Real>
+SEICHE_FN Real taper(Real k2, Real passband, Real slope) {
+  const Real fall = slope * (passband - k2), rest = Real(1) + (fall < Real(0) ? fall : Real(0));
+  const Real inside = rest > Real(0) ? rest : Real(0);
+  return inside * inside * (Real(3) - Real(2) * inside);
+}
+
 /// k^(y-2), or k^(y-1), over the number of points.
 template <class Real>
 SEICHE_FN Real laplacian_factor(Real k2, Real exponent, Real scale, bool upper) {
@@ -20,6 +28,7 @@ struct FractionalLaplacians {
   const Real* squares;  // of the wave numbers along each axis
   Rows rows;
   Real exponent, scale;  // (y - 2)/2; 1 over the number of points
+  Real passband, slope;  // of the taper
   using Scratch = NoScratch;
   static constexpr int bytes = 8 * sizeof(Real);
 
@@ -28,11 +37,12 @@ struct FractionalLaplacians {
     Complex<Real>* const dispersed = absorbed + rows.spectrum;
     const Real* const last = squares + rows.template entry<2>(row);
     const Real across = squares[rows.template entry<0>(row)] + squares[rows.template entry<1>(row)];
-    const Real power = exponent, number = scale;
+    const Real power = exponent, number = scale, low = passband, fall = slope;
     team.for_each(rows.half, [&](int c) SEICHE_INLINED {
       const Real k2 = across + last[c];
-      absorbed[c] = laplacian_factor(k2, power, number, false) * absorbed[c];
-      dispersed[c] = laplacian_factor(k2, power, number, true) * dispersed[c];
+      const Real window = taper(k2, low, fall);
+      absorbed[c] = window * laplacian_factor(k2, power, number, false) * absorbed[c];
+      dispersed[c] = window * laplacian_factor(k2, power, number, true) * dispersed[c];
     });
   }
 };

@@ -138,12 +138,13 @@ template <class Real, int D>
 struct LaplacianFactor {
   const Real* squares;
   Real exponent, scale;  // (y - 2)/2; 1 over the number of points
+  Real passband, slope;  // of the taper
   i32 first;             // 1 if the first spectrum is absent
   static constexpr int bytes = 0;
   SEICHE_FN Real operator()(const Rows& rows, int component, int k, int column, Index) const {
     const auto at = SpectralPlace<D>::of(rows, k, column);
     const Real k2 = unchanging(squares + at.first) + unchanging(squares + at.middle) + unchanging(squares + at.last);
-    return laplacian_factor(k2, exponent, scale, component + first != 0);
+    return taper(k2, passband, slope) * laplacian_factor(k2, exponent, scale, component + first != 0);
   }
 };
 

@@ -93,7 +93,11 @@ def spectral_filter(real: Real) -> KernelSpec:
 
 def fractional_laplacians(real: Real) -> KernelSpec:
     """The two operators of power-law absorption."""
-    members: Members = (*pointers("work squares"), ("rows", ROWS), *typed_members(real, "exponent scale"))
+    members: Members = (
+        *pointers("work squares"),
+        ("rows", ROWS),
+        *typed_members(real, "exponent scale passband slope"),
+    )
     return row_kernel(f"FractionalLaplacians<{CPP_TYPE[real]}>", "fractional", members)
 
 

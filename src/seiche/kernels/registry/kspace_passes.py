@@ -46,7 +46,11 @@ def divergence_pass(shape: LineShape, dimensions: int) -> KernelSpec:
 def laplacian_pass(shape: LineShape, dimensions: int) -> KernelSpec:
     """The operators of power-law absorption."""
     factor = f"{CPP}LaplacianFactor<{CPP_TYPE[shape.real]},{dimensions}>"
-    members: Members = (("squares", "ptr"), *typed_members(shape.real, "exponent scale"), ("first", "int32"))
+    members: Members = (
+        ("squares", "ptr"),
+        *typed_members(shape.real, "exponent scale passband slope"),
+        ("first", "int32"),
+    )
     return _product(shape, factor, members)
 
 
