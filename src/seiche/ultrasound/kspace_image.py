@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
-from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
+from seiche.ultrasound.numbers import positive_number, real_numbers, whole_number
 
 Floats = npt.NDArray[np.float64]
 #: Samples of the spectrum in time relative to those that a series of this length requires.
@@ -50,7 +50,7 @@ def kspace_image(
     values = real_numbers("series", series)
     if values.ndim not in (2, 3) or values.shape[-1] < 2 or not values.size or not np.isfinite(values).all():
         raise CaseError(f"series: shape {values.shape} is not (n, times) or (n, m, times) of finite numbers")
-    step, speed = _positive("dt", dt), _positive("sound_speed", sound_speed)
+    step, speed = positive_number("dt", dt), positive_number("sound_speed", sound_speed)
     sensors = values.shape[:-1]
     distances = np.atleast_1d(real_numbers("spacing", spacing))
     if distances.shape not in ((1,), (len(sensors),)) or not (np.isfinite(distances) & (distances > 0)).all():
@@ -117,10 +117,3 @@ def _weights() -> Floats:
     distance = np.linspace(0, 1, _FRACTIONS + 1)[:, None] - _OFFSETS
     inside = np.sqrt(np.maximum(0.0, 1 - (distance / _HALF_WIDTH) ** 2))
     return np.asarray(np.sinc(distance) * np.i0(_WINDOW * inside) / np.i0(_WINDOW))
-
-
-def _positive(name: str, value: float) -> float:
-    number = one_number(name, value)
-    if not (np.isfinite(number) and number > 0):
-        raise CaseError(f"{name}: {number:g} is not a finite number > 0")
-    return number

@@ -28,6 +28,14 @@ def one_number(name: str, value: npt.ArrayLike) -> float:
     return float(array.ravel()[0])
 
 
+def positive_number(name: str, value: npt.ArrayLike) -> float:
+    """Return a finite number above zero; raise CaseError for others."""
+    number = one_number(name, value)
+    if not (np.isfinite(number) and number > 0):
+        raise CaseError(f"{name}: {number:g} is not a finite number > 0")
+    return number
+
+
 def whole_number(name: str, value: float) -> int:
     """Return an integer; raise CaseError for other numbers."""
     try:
