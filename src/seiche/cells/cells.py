@@ -23,7 +23,7 @@ from seiche.kernels.registry.resident import OWNED_ONLY, OWNED_SHARED, REPLICATE
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]
-#: Launches of one cell type by mode and roles. The mode selects whether the memory of surface viscosity is unchanged
+#: Launches of one cell type by mode and roles. The mode selects whether the internal variables of surface viscosity is unchanged
 #: ("keep"), advanced by a step ("advance") or reset to rest ("relax").
 _Launches: TypeAlias = dict[tuple[str, int], Callable[[], None]]
 
@@ -39,7 +39,7 @@ class Cells:
     - `positions` (3, stride) float64: the vertices, contiguous by cell and by type.
     - `force` (3, stride) in `precision`: the membrane forces on the vertices.
     - `slip` (3, stride) or None: the velocities of the vertices relative to the fluid.
-    - `relaxed` (planes, 3, stride) float64 or None: the memory of surface viscosity (theory/cells, eq. 17).
+    - `relaxed` (planes, 3, stride) float64 or None: the internal variables of surface viscosity (theory/cells, eq. 17).
     - `measures` (cells, 2) float64: area and volume of each cell.
 
     `blocks` are the index ranges of the types. Coordinates are not wrapped in periodic directions, so that no cell is
@@ -141,13 +141,13 @@ class Cells:
     def compute_forces(self, roles: int = RESIDENT, *, advance: bool = False) -> None:
         """Compute `force` and `measures` from the `positions` of all cells; on several ranks, of those with `roles`.
 
-        With `advance`, the memory of surface viscosity advances by one step. Otherwise, the memory is unchanged, and
+        With `advance`, the internal variables of surface viscosity advances by one step. Otherwise, the memory is unchanged, and
         the forces equal those of the last step if no vertex has moved.
         """
         self._launch("advance" if advance else "keep", self._launches, roles)
 
     def relax(self, kind: int | None = None) -> None:
-        """Reset the memory of surface viscosity to that of cells at rest, for type number `kind` or for all types."""
+        """Reset the internal variables of surface viscosity to that of cells at rest, for type number `kind` or for all types."""
         self._launch("relax", self._launches if kind is None else self._launches[kind : kind + 1], RESIDENT)
 
     @staticmethod
@@ -170,11 +170,11 @@ class Cells:
 
     @property
     def planes(self) -> list[Array]:
-        """Return the memory of surface viscosity as arrays (3, stride); empty without surface viscosity."""
+        """Return the internal variables of surface viscosity as arrays (3, stride); empty without surface viscosity."""
         return [] if self.relaxed is None else [self.relaxed[plane] for plane in range(self.relaxed.shape[0])]
 
     def set_relaxed(self, values: Floats | None) -> None:
-        """Set the memory of surface viscosity to `values` (planes, 3, n), or to that of cells at rest (None)."""
+        """Set the internal variables of surface viscosity to `values` (planes, 3, n), or to that of cells at rest (None)."""
         if values is None or self.relaxed is None:
             self.relax()
             return
@@ -342,7 +342,7 @@ class Cells:
 
 
 def memory_planes(kind: CellType) -> int:
-    """Return the number of arrays (3, vertices) for the memory of surface viscosity: three values per element."""
+    """Return the number of arrays (3, vertices) for the internal variables of surface viscosity: three values per element."""
     return -(-len(kind.mesh.faces) // len(kind.mesh.vertices)) if kind.model.viscosity > 0 else 0
 
 

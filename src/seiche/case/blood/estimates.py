@@ -39,7 +39,7 @@ FULL_VISCOSITY, TREADING = 0.95, 0.44
 MAX_RECOVERY_DELAY = 0.1
 #: Maximum relative change of the volume of a cell; three times that of long runs.
 ADVISED_VOLUME = 0.01
-_BOUNDS = "theory/coupling.md#bounds-of-estimates"
+_BOUNDS = "theory/coupling.md#automatic-checks"
 _VISCOSITY = "theory/cells.md#8-surface-viscosity"
 _INSIDE = "theory/coupling.md#4-viscosity-inside-cells"
 _STEP = "theory/coupling.md#6-largest-stable-time-step"

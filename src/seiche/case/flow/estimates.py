@@ -43,7 +43,7 @@ ADVISED_PHASE = 0.3
 #: Length, in radii, of the straight part behind an opening: half that of the tubes, which have two openings.
 ADVISED_STRAIGHT_LENGTH = 2.0
 _DRIFT_STEPS = 100_000
-_BOUNDS = "theory/flow.md#bounds-of-estimates"
+_BOUNDS = "theory/flow.md#automatic-checks"
 
 
 def flow_estimates(setup: FlowSetup) -> list[Estimate]:

@@ -36,7 +36,7 @@ _NONLINEARITY = 3.5
 ADVISED_RADIUS = 3.0
 #: Minimum advised amplitude of the sources at a recorded frequency, relative to their largest.
 ADVISED_SHARE = 0.1
-_BOUNDS = "theory/ultrasound.md#bounds-of-estimates"
+_BOUNDS = "theory/ultrasound.md#automatic-checks"
 
 
 def ultrasound_estimates(setup: UltrasoundSetup) -> list[Estimate]:

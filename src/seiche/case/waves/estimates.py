@@ -31,7 +31,7 @@ STATIC_SHARE = 1e-6
 ADVISED_QUALITY_ERROR = 0.2
 #: Maximum relative growth of the energy due to rounding.
 ADVISED_GROWTH = {"float64": 1e-9, "float32": 1e-4}
-_LAYER = "theory/waves.md#bounds-of-estimates"
+_LAYER = "theory/waves.md#automatic-checks"
 
 
 def wave_estimates(setup: WaveSetup) -> list[Estimate]:
@@ -113,7 +113,7 @@ def energy_estimate(setup: WaveSetup, growth: float | None) -> Iterator[Estimate
             else ADVISED_GROWTH[setup.case.run.precision],
             effect="the run is unstable",
             remedy="use a smaller time step",
-            source="theory/waves.md#bounds-of-estimates",
+            source="theory/waves.md#automatic-checks",
         )
 
 
