@@ -23,8 +23,8 @@ from seiche.kernels.registry.resident import OWNED_ONLY, OWNED_SHARED, REPLICATE
 from seiche.observe.stage import Stage
 
 Floats = npt.NDArray[np.float64]
-#: Launches of one cell type by mode and roles. The mode selects whether the internal variables of surface viscosity is unchanged
-#: ("keep"), advanced by a step ("advance") or reset to rest ("relax").
+#: Launches of one cell type by mode and roles. The mode selects whether the internal variables of surface viscosity
+#: are unchanged ("keep"), advanced by a step ("advance") or reset to rest ("relax").
 _Launches: TypeAlias = dict[tuple[str, int], Callable[[], None]]
 
 #: Arrays of vertices are padded to a multiple of this number, so that each component begins on a cache line.
@@ -141,13 +141,13 @@ class Cells:
     def compute_forces(self, roles: int = RESIDENT, *, advance: bool = False) -> None:
         """Compute `force` and `measures` from the `positions` of all cells; on several ranks, of those with `roles`.
 
-        With `advance`, the internal variables of surface viscosity advances by one step. Otherwise, the memory is unchanged, and
-        the forces equal those of the last step if no vertex has moved.
+        With `advance`, the internal variables of surface viscosity advance by one step. Otherwise, they are unchanged,
+        and the forces equal those of the last step if no vertex has moved.
         """
         self._launch("advance" if advance else "keep", self._launches, roles)
 
     def relax(self, kind: int | None = None) -> None:
-        """Reset the internal variables of surface viscosity to that of cells at rest, for type number `kind` or for all types."""
+        """Reset the internal variables to those of cells at rest, for type number `kind` or for all types."""
         self._launch("relax", self._launches if kind is None else self._launches[kind : kind + 1], RESIDENT)
 
     @staticmethod
@@ -174,7 +174,7 @@ class Cells:
         return [] if self.relaxed is None else [self.relaxed[plane] for plane in range(self.relaxed.shape[0])]
 
     def set_relaxed(self, values: Floats | None) -> None:
-        """Set the internal variables of surface viscosity to `values` (planes, 3, n), or to that of cells at rest (None)."""
+        """Set the internal variables to `values` (planes, 3, n), or to those of cells at rest (None)."""
         if values is None or self.relaxed is None:
             self.relax()
             return
@@ -342,7 +342,7 @@ class Cells:
 
 
 def memory_planes(kind: CellType) -> int:
-    """Return the number of arrays (3, vertices) for the internal variables of surface viscosity: three values per element."""
+    """Return the number of arrays (3, vertices) for the internal variables of viscosity, three per element."""
     return -(-len(kind.mesh.faces) // len(kind.mesh.vertices)) if kind.model.viscosity > 0 else 0
 
 

@@ -166,17 +166,16 @@ class Blood:
         return self._gathered(self.boundary.velocity, kind)
 
     def memory_metric(self, kind: int = 0) -> npt.NDArray[np.float64] | None:
-        """Return the memory of surface viscosity (cells, elements, 3) of type number `kind`; None without viscosity.
+        """Return the internal variables (cells, elements, 3) of surface viscosity of a type, None without it.
 
-        The memory is the metric (vv, vw, ww) in which the spring of an element is free of stress (theory/cells, eq.
-        17).
+        They are the metric (vv, vw, ww) in which the spring of an element is free of stress (theory/cells, eq. 17).
         """
         if not (memory_arrays := self._memory_arrays_of(kind)):
             return None
         return self._by_element(np.stack([self._gathered(plane, kind) for plane in memory_arrays], axis=1), kind)
 
     def _memory_arrays_of(self, kind: int) -> list[Array]:
-        """Return the arrays (3, stride) of the memory of surface viscosity that cells of a type use."""
+        """Return the arrays (3, stride) of the internal variables of surface viscosity that cells of a type use."""
         return self.cells.planes[: memory_planes(self.cells.blocks[kind].rest.cell)]
 
     def _by_element(self, memory_arrays: npt.NDArray[np.float64], kind: int) -> npt.NDArray[np.float64]:
@@ -295,8 +294,9 @@ class Blood:
     ) -> None:
         """Set `vertices` and `velocities` of all cells, (cells, n, 3) for each type, the same on every rank.
 
-        `memory_metric` (cells, elements, 3) is the memory of surface viscosity, None for types without surface
-        viscosity. By default, or if it is missing for a viscous type, the memory of cells at rest is used.
+        `memory_metric` (cells, elements, 3) contains the internal variables of surface viscosity, None for types
+        without surface viscosity. By default, or if they are missing for a viscous type, those of cells at rest are
+        used.
 
         Raises:
             CaseError: an array has another shape.

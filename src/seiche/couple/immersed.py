@@ -270,7 +270,7 @@ class ImmersedBoundary(Boundary):
         self.refresh()
 
     def place_all(self, placement: Placement) -> None:
-        """Set the positions and velocities of the vertices, and the memory of surface viscosity of cells."""
+        """Set positions and velocities of the vertices, and the internal variables of surface viscosity."""
         host_arrays = []
         for values in (placement.positions, placement.velocity):
             host_arrays.append(np.zeros((3, self.markers.stride)))

@@ -67,7 +67,7 @@ def radius_of(surface: Surface) -> float:
 class Population:
     """Cells of one type: `vertices` and `velocity` (n, v, 3) in lattice units, permanent identifiers `ids` (n,).
 
-    `relaxed` (n, e, 3) is the memory of surface viscosity, None without surface viscosity.
+    `relaxed` (n, e, 3) contains the internal variables of surface viscosity, None without it.
     """
 
     vertices: Floats

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Surface viscosity of a membrane (theory/cells, eqs. 16 to 19): a spring and a dashpot in series, in parallel with
-/// the elastic law. The memory of an element is the metric in which its spring is free of stress: 24 bytes, read and
-/// written once a step.
+/// the elastic law. The internal variable of an element is the metric in which its spring is free of stress: 24
+/// bytes, read and written once a step.
 #pragma once
 #include "laws.hpp"
 
