@@ -25,7 +25,6 @@ WITHOUT_COMMIT = {
 }
 #: Files measured with uncommitted changes. Pages say so, and the README has none of them. No file may be added.
 UNCOMMITTED = {
-    "flow-balance-h200x4.json",
     *(f"flow-scaling-h200x{name}.json" for name in ("1-peer", "2-peer", "4-nccl", "4-peer")),
 }
 #: Parts of the theory with tables that name neither a stored result nor a trial: definitions, formulas, bounds, results
