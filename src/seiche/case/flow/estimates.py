@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from seiche.case.flow.flow_rate_errors import rounding_loss, wall_error
 from seiche.case.flow.schema_shapes import GENERATED_SURFACES, Channel, Duct, TubeShape
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.units import CS2
@@ -28,8 +29,6 @@ ADVISED_DRIFT = {"float64": 1e-6, "float32": 1e-6, "float16": 1e-4}
 ADVISED_VELOCITY_RATIO = 2.0
 #: Minimum radius of openings (sites) for which pressure rules were validated.
 ADVISED_RADIUS = 4.3
-#: Largest advised error of flow rates due to walls half-way between sites, %.
-ADVISED_WALL_ERROR = 10.0
 #: Length of the tubes, in radii, in which they were validated.
 ADVISED_DISTANCE = 4.0
 #: Grid Reynolds number at which waves with a length of two sites begin to grow where fluid enters.
@@ -158,21 +157,6 @@ def _narrowest(setup: FlowSetup) -> Iterator[Estimate]:
         yield wall_error(setup, 0.5 * width / spacing)
 
 
-def wall_error(setup: FlowSetup, radius: float) -> Estimate:
-    """Return the largest relative error of the flow rate due to walls in a tube of a radius (sites)."""
-    if setup.model.walls.kind == "bouzidi":
-        return Estimate(name="largest error of the flow rate due to walls", value=100.0 / radius**2, unit="%")
-    return Estimate(
-        name="largest error of the flow rate due to walls",
-        value=100.0 / radius,
-        unit="%",
-        upper_bound=ADVISED_WALL_ERROR,
-        effect="curved walls half-way between sites are stairs",
-        remedy='use walls.kind = "bouzidi"',
-        source=_BOUNDS,
-    )
-
-
 def _passages(setup: FlowSetup) -> Iterator[Estimate]:
     """Yield the narrowest passage between openings, and the straight part behind the opening with the shortest one."""
     passages = setup.vessel.passages
@@ -219,6 +203,7 @@ def _vessel(setup: FlowSetup) -> Iterator[Estimate]:
             remedy="use a smaller spacing",
             source=_BOUNDS,
         )
+        yield from rounding_loss(setup, 2.0 * len(sites) / area)
     if invariants.reynolds and len(sites.iolets) > 1:
         reach = max(math.dist(a.center, b.center) for a in sites.iolets for b in sites.iolets)
         if reach > 0.0:
