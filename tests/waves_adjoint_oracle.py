@@ -143,7 +143,7 @@ class _Backward:
 class _Sides:
     """Sides of owned elements and of their neighbours, with the weights of the nodes of the flux.
 
-    At hanging faces these are the nodes of the small side. `pair` interpolates velocities and tractions of the element
+    At hanging faces these are the nodes of the fine side. `pair` interpolates velocities and tractions of the element
     to them, `neighbour_pair` those of the neighbour (theory/waves, section 4).
     """
 

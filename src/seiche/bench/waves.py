@@ -22,7 +22,7 @@ from seiche.observe.bandwidth import copy_bandwidth
 from seiche.waves import Brick, Material, Mesh, SizeField, Solver
 from seiche.waves.ghosts import GhostKind, check_ghosts
 from seiche.waves.plane import PlaneWave
-from seiche.waves.sweeps import STAGES, check_variant
+from seiche.waves.sweeps import RK_STAGES, check_variant
 
 #: Combinations of medium and flux, which are measured in both precisions.
 CONFIGURATIONS: tuple[tuple[Medium, str], ...] = (("acoustic", "upwind"), ("elastic", "central"), ("elastic", "upwind"))
@@ -228,7 +228,7 @@ class _Bench:
             sent_bytes = solver.ghosts.bytes // 2 if solver.ghosts else 0
             is_leapfrog = scheme == "leapfrog"
             total = solver.mesh.total * case.nodes**3
-            stage = step / (1 if is_leapfrog else STAGES) / (total / size)
+            stage = step / (1 if is_leapfrog else RK_STAGES) / (total / size)
             fused_stage = stage if scheme == schemes[0] else fused_stage
             words = words_per_leap(solver.disc) if is_leapfrog else words_per_node(solver.disc, scheme)
             yield WavesRow(

@@ -16,7 +16,7 @@ from seiche.bench import results
 from seiche.domain.world import World
 from seiche.kernels.registry import Real
 from seiche.kernels.registry.dg import Discretisation, Medium, words_per_node
-from seiche.kernels.registry.dg_adjoint import words_per_reversed_step
+from seiche.kernels.registry.dg_adjoint import words_per_adjoint_step
 from seiche.waves import Brick, Material, Mesh, PointSource, Ricker, SizeField
 from seiche.waves.adjoint import Experiment
 from seiche.waves.fluxes import FLUXES
@@ -59,7 +59,7 @@ def predicted_ratio(scheme: Discretisation, steps: int, snapshots: int) -> float
     """Return the cost of a gradient in runs, by the words moved."""
     work, step = reversal_of(steps, snapshots), 5 * words_per_node(scheme)
     copies = 2 * scheme.fields * work.stored
-    return (work.computed * step + copies + steps * words_per_reversed_step(scheme)) / (steps * step)
+    return (work.computed * step + copies + steps * words_per_adjoint_step(scheme)) / (steps * step)
 
 
 def main(

@@ -211,7 +211,7 @@ class Experiment:
 
         media, sources = MediaGradient(operator, download(backward.sums)), download(backward.source_sums)
         if isinstance(backward, Backward):
-            media.add_large_sides(download(backward.mortar_sums))
+            media.add_coarse_sides(download(backward.mortar_sums))
         elif solver.leap is not None:
             media.add_resistance(solver.leap, solver.dt, download(backward.resistance_sums))
         if solver.sponge is not None:

@@ -173,7 +173,7 @@ class MemoryVariables:
             dg.integrate_attenuated(operator.disc, position, self.count),
             0,
             operator.mesh.count,
-            on=operator.members,
+            scheme=operator.members,
             memory=self.stress,
             memory_k=self._register,
             shares=self._shares,

@@ -4,8 +4,8 @@
 The adjoint of a step first repeats it and keeps the state, traces and register of every stage. Then the stages of the
 adjoint run in reverse order, with u = b and k = a, velocities reversed. Each stage consists of
 
-- source slopes: derivatives with respect to the sources
-- mortar corrections, and mortar slopes: derivatives with respect to the impedances of large sides
+- source slopes: derivatives by the strengths of sources
+- mortar corrections, and mortar slopes: derivatives with respect to the impedances of coarse sides
 - elements: k <- k + dt L(u), u <- A u + B k, new traces, and the derivatives with respect to the media
 - mortar traces
 """
@@ -25,7 +25,7 @@ from seiche.waves.basis import LSRK_A, LSRK_B
 from seiche.waves.forward import ForwardSteps, run
 from seiche.waves.residuals import Residuals
 from seiche.waves.solver import WaveSolver
-from seiche.waves.sweeps import STAGES, around_messages
+from seiche.waves.sweeps import RK_STAGES, overlap_halo_exchange
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,9 +45,9 @@ class Backward:
 
     Attributes:
         forward: the forward steps.
-        sums: sums for the derivatives with respect to the media, (elements, sums) or (elements, sums, nodes).
-        mortar_sums: derivatives with respect to the impedances of large sides of hanging faces at the nodes of their
-            small sides, (sides, children, kinds of wave, face nodes).
+        sums: terms of the derivatives by the material parameters, (elements, sums) or (elements, sums, nodes).
+        mortar_sums: derivatives with respect to the impedances of coarse sides of hanging faces at the nodes of their
+            fine sides, (sides, children, kinds of wave, face nodes).
         source_sums: sums of dt, amplitude and b, (parts of sources, unknowns, nodes).
         layer_sums: sums for the derivatives with respect to the rates of an absorbing layer, (elements of the layer,
             invariants, nodes).
@@ -58,13 +58,13 @@ class Backward:
         self._solver, self.forward, self._operator = solver, forward, solver.operator
         self._index, backend, operator = index, solver.backend, solver.operator
         disc, nodes = operator.disc, operator.weights.shape[1]
-        arrays, inner = forward.arrays, range(STAGES - 1)
+        arrays, inner = forward.arrays, range(RK_STAGES - 1)
         self._tape_u = [arrays.u, *(operator.zeros() for _ in inner)]
-        self._tape_k = [operator.zeros() for _ in range(STAGES)]
+        self._tape_k = [operator.zeros() for _ in range(RK_STAGES)]
         self._tape_traces = [operator.traces() for _ in inner]
         self._u, self._k = operator.zeros(), operator.zeros()
         self._traces = operator.traces(), operator.traces()
-        count, sums = operator.mesh.count, dg_adjoint.sums_of(disc)
+        count, sums = operator.mesh.count, dg_adjoint.gradient_term_count(disc)
         self.sums = backend.zeros((count, sums, nodes) if disc.nodal else (count, sums), np.float64)
         shape = operator.sides, 1 << (disc.dim - 1), len(operator.impedances), disc.face_nodes
         self.mortar_sums = backend.zeros(shape, np.float64)
@@ -73,7 +73,7 @@ class Backward:
         self._residuals = Residuals(solver, forward.receivers, index, steps=forward.steps, clock=forward.clock)
         items, products = solver.sponge.items if solver.sponge else 0, sums - len(operator.impedances)
         self.layer_sums = backend.zeros((items, products, nodes), np.float64)
-        later = range(1, STAGES)
+        later = range(1, RK_STAGES)
         self._tape = [self._tape_stages(later, trace) for trace in (0, 1)]
         self._stages = [self._adjoint_stages(later, trace) for trace in (0, 1)]
         self._entry = [self._entry_stages(trace) for trace in (0, 1)]
@@ -116,8 +116,8 @@ class Backward:
 
     def _members(self, **members: Any) -> dict[str, Any]:
         operator = self._operator
-        scalars = {"reach": dg.team_of(operator.disc).prefetch, "dt": self._solver.dt}
-        return {"on": operator.members, "next_u": None, "next_k": None, **scalars, **members}
+        scalars = {"prefetch_distance": dg.team_of(operator.disc).prefetch, "dt": self._solver.dt}
+        return {"scheme": operator.members, "next_u": None, "next_k": None, **scalars, **members}
 
     def _mortar_traces(self, u: Array, trace: Array) -> list[Stage]:
         operator = self._operator
@@ -137,7 +137,7 @@ class Backward:
         operator, stages = self._operator, list[Stage]()
         for number in numbers:
             u, k, traces = self._tape_u[number], self._tape_k[number], self._traces_of(number, trace)
-            last = number == STAGES - 1
+            last = number == RK_STAGES - 1
             next_u = None if last else self._tape_u[number + 1]
             next_traces = None if last else self._traces_of(number + 1, trace)
             members = self._members(
@@ -150,7 +150,7 @@ class Backward:
             )
             members |= {"next_u": next_u, "next_k": k}
             sweep = self._sweep(dg_adjoint.taped_stage(operator.disc, _TAPE[number]), members)
-            stages += around_messages(operator, self._solver.ghosts, (u, traces), sweep)
+            stages += overlap_halo_exchange(operator, self._solver.ghosts, (u, traces), sweep)
             # Nothing needs the state after the last stage. The next step overwrites the register and other traces.
             unused = self.forward.arrays.k, k, self.forward.arrays.traces[1 - trace]
             after = unused if last else (next_u, k, next_traces)
@@ -172,22 +172,29 @@ class Backward:
         sponge, operator = self._solver.sponge, self._operator
         if sponge is None or not sponge.items:
             return []
-        members = {"k": self._k, "state": state, "elements": sponge.layer["elements"], "totals": self.layer_sums}
-        return [Stage("layer sums", *operator.launch(dg_adjoint.layer_sums(operator.disc), 0, sponge.items, **members))]
+        members = {
+            "k": self._k,
+            "state": state,
+            "elements": sponge.layer["elements"],
+            "gradient_terms": self.layer_sums,
+        }
+        return [
+            Stage("layer sums", *operator.launch(dg_adjoint.layer_gradients(operator.disc), 0, sponge.items, **members))
+        ]
 
     def _adjoint_stages(self, numbers: range, trace: int) -> list[Stage]:
         """Return stages of the adjoint of a step, whose first traces are `trace`, in reverse order."""
         operator, u = self._operator, self._u
         stages = list[Stage]()
         for number in reversed(numbers):
-            parity = (trace + STAGES - 1 - number) % 2
+            parity = (trace + RK_STAGES - 1 - number) % 2
             traces, next_traces = self._traces[parity], self._traces[1 - parity]
             tape = {"tape_u": self._tape_u[number], "tape_trace": self._traces_of(number, trace)}
             sweep = self._sweep(
                 dg_adjoint.adjoint_stage(operator.disc), self._adjoint_members(number, traces, next_traces, tape)
             )
             stages += self._source_slopes(number)
-            stages += around_messages(
+            stages += overlap_halo_exchange(
                 operator, self._solver.ghosts, (u, traces), sweep, self._mortar_slopes(traces, tape)
             )
             if number > 0:  # residuals change the last ones
@@ -199,15 +206,15 @@ class Backward:
         step = self._members(
             u=self._u, k=self._k, trace=traces, next_trace=next_traces, a=LSRK_A[number], b=LSRK_B[number - 1]
         )
-        step["reach"] = dg_adjoint.adjoint_team(operator.disc).prefetch
+        step["prefetch_distance"] = dg_adjoint.adjoint_team(operator.disc).prefetch
         absorbing = sum(1 << face for face, kind in enumerate(operator.boundaries) if kind == "absorbing")
         return {
             "step": step,
             **tape,
             "tape_k": self._tape_k[number],
-            "totals": self.sums,
+            "gradient_terms": self.sums,
             "weights": operator.basis.weights,
-            "share": LSRK_B[number],
+            "stage_b": LSRK_B[number],
             "boundary_slot": operator.slot_count - 1,
             "absorbing": absorbing,
         }
@@ -217,10 +224,10 @@ class Backward:
         if not operator.flux.slopes:
             return None
         members = {"mortars": operator.mortar_members, "u": self._u, "trace": traces} if operator.sides else {}
-        members |= {**tape, "totals": self.mortar_sums, "dt": self._solver.dt}
+        members |= {**tape, "gradient_terms": self.mortar_sums, "dt": self._solver.dt}
 
         def slopes(begin: int, end: int) -> list[Stage]:
-            spec = dg_adjoint.mortar_slopes(operator.disc)
+            spec = dg_adjoint.mortar_gradients(operator.disc)
             return [Stage("mortar slopes", *operator.launch(spec, begin, end, **members))]
 
         return slopes
@@ -229,7 +236,12 @@ class Backward:
         sources = self.forward.sources
         if sources is None or sources.delta is None or not sources.delta.items:
             return []
-        members = {**sources.delta.layout, "u": self._u, "totals": self.source_sums, "clock": self.forward.clock}
+        members = {
+            **sources.delta.layout,
+            "u": self._u,
+            "gradient_terms": self.source_sums,
+            "clock": self.forward.clock,
+        }
         members |= {"stage": number, "dt": self._solver.dt}
-        spec = dg_adjoint.source_slopes(self._operator.disc)
+        spec = dg_adjoint.source_gradients(self._operator.disc)
         return [Stage("source slopes", *self._operator.launch(spec, 0, sources.delta.items, **members))]

@@ -195,7 +195,7 @@ class Ghosts:
         mesh, disc = operator.mesh, operator.disc
         unread = operator.slot_count - 2
         slots = np.full((mesh.ghosts, mesh.faces), unread)
-        plain = pieces.large | (pieces.child_position < 0)
+        plain = pieces.is_coarse | (pieces.child_position < 0)
         slots[pieces.ghost[plain], pieces.face[plain] ^ 1] = operator.ghost_slots[plain]
         ghosts = mesh.count + np.arange(mesh.ghosts)
         z = [operator.face_impedances(ghosts, face) for face in range(mesh.faces)]
@@ -206,15 +206,15 @@ class Ghosts:
             "faces": operator.real_array(coefficients),
             "count": mesh.ghosts,
         }
-        launches = [self._launch(dg.write_traces(disc), mesh.ghosts, on=members, u=u, trace=trace)]
+        launches = [self._launch(dg.write_traces(disc), mesh.ghosts, scheme=members, u=u, trace=trace)]
         if not plain.all():
-            launches.append(self._large_ghosts(u, trace, ~plain, z))
+            launches.append(self._coarse_ghosts(u, trace, ~plain, z))
         return launches
 
-    def _large_ghosts(
+    def _coarse_ghosts(
         self, u: Array, trace: Array, small: npt.NDArray[np.bool_], z: list[npt.NDArray[np.float64]]
     ) -> _Launch:
-        """Return the launch that computes the traces of large ghosts at the nodes of `small` neighbours."""
+        """Return the launch that computes the traces of coarse ghosts at the nodes of `small` neighbours."""
         operator, disc, pieces = self._operator, self._operator.disc, self._operator.pieces
         children = 1 << (operator.mesh.dim - 1)
         pairs = np.stack([pieces.ghost[small], pieces.face[small] ^ 1], 1)
@@ -228,8 +228,8 @@ class Ghosts:
         members = {
             **operator.mortar_matrices,
             "sides": operator.backend.upload(sides.astype(np.int32)),
-            "small_slots": operator.backend.upload(slots.astype(np.int32)),
-            "large_slots": operator.backend.upload(slots.astype(np.int32)),
+            "fine_slots": operator.backend.upload(slots.astype(np.int32)),
+            "coarse_slots": operator.backend.upload(slots.astype(np.int32)),
             "faces": operator.real_array(np.stack([operator.flux.inner_coefficients(p, p) for p in fine], 1)),
         }
         return self._launch(dg.mortar_traces(disc), len(sides), mortars=members, u=u, trace=trace)

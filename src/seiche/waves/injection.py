@@ -30,7 +30,7 @@ from seiche.waves.sources import PointSource
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-#: An element, its face, child of a large side or -1, number of the box, whether the element is in it.
+#: An element, its face, child of a coarse side or -1, number of the box, whether the element is in it.
 _Record = tuple[int, int, int, int, bool]
 
 #: Numbers of factors of a component at a point.
@@ -122,14 +122,14 @@ class Incident:
         stages, disc = [], self._operator.disc
         source_count = len(self._offsets)
         state = {"u": u, "k": k, "next_trace": trace, "stage": number, "offset": self._offsets[number]}
-        scheme = {"on": self._operator.members, **state, "dt": self._dt, "b": self._weights[number]}
+        common = {"scheme": self._operator.members, **state, "dt": self._dt, "b": self._weights[number]}
         if self._media is not None:
             items, members = self._media
-            launch = self._operator.launch(dg.add_contrast(disc, source_count), 0, items, **members, **scheme)
+            launch = self._operator.launch(dg.add_contrast(disc, source_count), 0, items, **members, **common)
             stages.append(Stage("other media of boxes", *launch))
         if self._faces is not None:
             items, members = self._faces
-            launch = self._operator.launch(dg.add_incident(disc, source_count), 0, items, **members, **scheme)
+            launch = self._operator.launch(dg.add_incident(disc, source_count), 0, items, **members, **common)
             stages.append(Stage("incident fields", *launch))
         return stages
 
@@ -199,7 +199,7 @@ class Incident:
         return len(elements), {**members, "mortars": mortars, **self._columns(delays.reshape(-1, 2))}
 
     def _face_points(self, element: int, face: int, child: int) -> Floats:
-        """Return the nodes of a face, or of the small side `child` of a large face, (face nodes, dim)."""
+        """Return the nodes of a face, or of the fine side `child` of a large face, (face nodes, dim)."""
         operator = self._operator
         if child >= 0:
             element, face = int(operator.mesh.neighbours[element, face, child]), face ^ 1
@@ -375,4 +375,4 @@ class Incident:
                 values[in_box] += added.reshape(len(added), len(in_box), -1).swapaxes(0, 1).astype(values.dtype)
 
 
-_MORTARS = ("sides", "small_slots", "large_slots", "faces", "halves", "projections")
+_MORTARS = ("sides", "fine_slots", "coarse_slots", "faces", "halves", "projections")

@@ -49,7 +49,7 @@ class LeapBackward:
         self._u, self._trace = operator.zeros(), operator.traces()
         self._start, self._before, self._middle = (operator.zeros() for _ in range(3))
         self._leap = Leapfrog(operator, self._u, self._trace, solver.ghosts, solver.dt)
-        count, sums = operator.mesh.count, dg_adjoint.sums_of(disc)
+        count, sums = operator.mesh.count, dg_adjoint.gradient_term_count(disc)
         self.sums = backend.zeros((count, sums, nodes) if disc.nodal else (count, sums), np.float64)
         delta = forward.sources.delta if forward.sources is not None else None
         self.source_sums = backend.zeros((2, len(delta.points.point) if delta else 0, disc.fields, nodes), np.float64)
@@ -72,8 +72,13 @@ class LeapBackward:
         residuals, damping = self._entry
         run(residuals)
         if sponge is not None and sponge.items:
-            members = {"k": self._u, "state": state, "elements": sponge.layer["elements"], "totals": self.layer_sums}
-            operator.launch(dg_adjoint.layer_sums(operator.disc), 0, sponge.items, **members)[0]()
+            members = {
+                "k": self._u,
+                "state": state,
+                "elements": sponge.layer["elements"],
+                "gradient_terms": self.layer_sums,
+            }
+            operator.launch(dg_adjoint.layer_gradients(operator.disc), 0, sponge.items, **members)[0]()
         run(damping)
 
     def reverse(self, step: int, state: Array) -> None:
@@ -134,24 +139,35 @@ class LeapBackward:
     def _leap_sums(self) -> Stage:
         operator = self._operator
         members = {"a": self._u, "before": self._before, "middle": self._middle, "after": self.forward.arrays.u}
-        members |= {"totals": self.sums, "weights": operator.basis.weights}
+        members |= {"gradient_terms": self.sums, "weights": operator.basis.weights}
         return Stage(
-            "leap sums", *operator.launch(dg_adjoint.leap_sums(operator.disc), 0, operator.mesh.count, **members)
+            "leap sums",
+            *operator.launch(dg_adjoint.leapfrog_gradients(operator.disc), 0, operator.mesh.count, **members),
         )
 
     def _resistance(self, number: int, state: Array) -> list[Stage]:
         operator, leap = self._operator, self._leap
         if not len(leap.absorbing):
             return []
-        members = {"a": self._u, "state": state, "elements": leap.elements, "totals": self.resistance_sums[number]}
-        spec = dg_adjoint.resistance_sums(operator.disc)
+        members = {
+            "a": self._u,
+            "state": state,
+            "elements": leap.elements,
+            "gradient_terms": self.resistance_sums[number],
+        }
+        spec = dg_adjoint.resistance_gradients(operator.disc)
         return [Stage("resistance sums", *operator.launch(spec, 0, len(leap.absorbing), **members))]
 
     def _source_slopes(self, half: int) -> list[Stage]:
         sources = self.forward.sources
         if sources is None or sources.delta is None or not sources.delta.items:
             return []
-        members = {**sources.delta.layout, "u": self._u, "totals": self.source_sums[half], "clock": self.forward.clock}
+        members = {
+            **sources.delta.layout,
+            "u": self._u,
+            "gradient_terms": self.source_sums[half],
+            "clock": self.forward.clock,
+        }
         members |= {"stage": half, "dt": self._solver.dt}
-        spec = dg_adjoint.source_slopes(self._operator.disc, 2)
+        spec = dg_adjoint.source_gradients(self._operator.disc, 2)
         return [Stage("source slopes", *self._operator.launch(spec, 0, sources.delta.items, **members))]

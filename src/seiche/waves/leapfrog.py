@@ -78,7 +78,13 @@ class Leapfrog:
         mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
         team = dg.leap_team(operator.disc)
         spec, team_elements = dg.leap(operator.disc, half, team), team.elements
-        members = {"on": operator.members, "u": self._u, "trace": trace, "reach": team.prefetch, "dt": dt}
+        members = {
+            "scheme": operator.members,
+            "u": self._u,
+            "trace": trace,
+            "prefetch_distance": team.prefetch,
+            "dt": dt,
+        }
 
         def sweep(suffix: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
             if begin == end:
@@ -115,6 +121,6 @@ class Leapfrog:
         if not self._absorbing_count:
             return []
         operator, spec = self._operator, dg.absorbing_impedance(self._operator.disc)
-        members: dict[str, Any] = {"on": operator.members, "u": self._u, "trace": self._trace}
+        members: dict[str, Any] = {"scheme": operator.members, "u": self._u, "trace": self._trace}
         members |= {"elements": self.elements, "factors": self._factors[int(after)]}
         return [Stage("absorbing sides", *operator.launch(spec, 0, self._absorbing_count, **members))]

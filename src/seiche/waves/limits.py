@@ -26,7 +26,7 @@ _STEP_FACTOR = {2: 1.25, 3: 1.35}
 #: is used as a speed (spectra of random media with contrasts to 100).
 _NODAL_FRACTION = 0.65
 
-#: Factor of the speed on the large side of a hanging face (measured spectral radii; theory/waves, section 7). With the
+#: Factor of the speed on the coarse side of a hanging face (measured spectral radii; theory/waves, section 7). With the
 #: upwind flux it is per unit of 2 Z-/(Z- + Z+) in solids and of 2 Z+/(Z- + Z+) in fluids.
 _HANGING = {"elastic": 1.55, "acoustic": 0.97, "central": 1.45}
 
@@ -58,7 +58,7 @@ def _speed_factors(mesh: Mesh, material: Material, flux: Flux, world: World) -> 
 
     Averages couple the stiffness of an element with the inertia of its neighbour. Therefore sqrt(kappa-/rho+) and
     sqrt(kappa+/rho-) count as speeds, and so do those of two nodes of one element. With the upwind flux this matters
-    only on the large sides of hanging faces, where interpolation amplifies the highest mode, and within elements.
+    only on the coarse sides of hanging faces, where interpolation amplifies the highest mode, and within elements.
     """
     medium = "elastic" if any(world.allgather(material.has_solid)) else "acoustic"
     rows = np.stack([material.density, material.cp, material.cs], 1).reshape(mesh.count, 3, -1)

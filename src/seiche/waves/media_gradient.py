@@ -37,10 +37,10 @@ class MediaGradient:
         #: Derivatives with respect to c_p and c_s by the rates of a layer, and of absorbing sides in leapfrog.
         self._of_rates = np.zeros_like(self._sums[0]), np.zeros_like(self._sums[0])
 
-    def add_large_sides(self, slopes: Floats) -> None:
-        """Add the derivatives of large sides of hanging faces, at the nodes of their small sides."""
+    def add_coarse_sides(self, slopes: Floats) -> None:
+        """Add the derivatives of coarse sides of hanging faces, at the nodes of their fine sides."""
         operator, mesh = self._operator, self._operator.mesh
-        for side, (element, face) in enumerate(operator.large_sides):
+        for side, (element, face) in enumerate(operator.coarse_sides):
             tangents = [axis for axis in range(mesh.dim) if axis != face // 2]
             area = np.prod(mesh.sizes[element, tangents] / 4)
             for child, of_child in enumerate(slopes[side]):

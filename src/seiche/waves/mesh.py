@@ -2,8 +2,8 @@
 """The elements of a rank, its ghosts and the neighbour table (theory/waves, section 6).
 
 Faces are numbered 2 axis + (0: low side, 1: high side). For each element, face and child the table has an index and a
-kind. A conforming face has one neighbour (child 0), and so has the small side of a hanging face, with its position on
-the large face. The large side of a hanging face has 2^(dim - 1) neighbours.
+kind. A conforming face has one neighbour (child 0), and so has the fine side of a hanging face, with its position on
+the large face. The coarse side of a hanging face has 2^(dim - 1) neighbours.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Mesh:
         ghost_owner: rank of each ghost, (ghosts,).
         neighbours: index of the neighbour, -1 without one, (count, 2 dim, 2^(dim - 1)) int32.
         kinds: LOCAL, GHOST or NONE, same shape, int8.
-        child: position on the large face where this is the small side, else -1, (count, 2 dim) int8.
+        child: position on the large face where this is the fine side, else -1, (count, 2 dim) int8.
     """
 
     def __init__(

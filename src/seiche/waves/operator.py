@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The right-hand side on a device: tables, coefficients and moduli for the kernels (theory/waves, sections 3 and 4).
 
-A trace slot belongs to a face. The owned traces come first, at `element * faces + face`, then those that large sides of
-hanging faces write for small ones, then those of ghosts. The last but one is never read. The last one is always zero
+A trace slot belongs to a face. The owned traces come first, at `element * faces + face`, then those that coarse sides
+of hanging faces write for fine ones, then those of ghosts. The last but one is never read. The last one is always zero
 and is read by boundary faces.
 """
 
@@ -137,18 +137,18 @@ class Operator:
         return self.backend.upload(np.ascontiguousarray(values.astype(self.disc.real)))
 
     def _slots(self) -> None:
-        """Find the slot that every face reads, and the large sides of hanging faces."""
+        """Find the slot that every face reads, and the coarse sides of hanging faces."""
         mesh = self.mesh
         faces, children = mesh.faces, 1 << (mesh.dim - 1)
-        opposite = np.arange(faces) ^ 1
-        large = mesh.neighbours[:, :, 1] >= 0
-        elements, face = np.nonzero(large)
+        opposite_face = np.arange(faces) ^ 1
+        is_coarse = mesh.neighbours[:, :, 1] >= 0
+        elements, face = np.nonzero(is_coarse)
         self.sides = len(elements)
         self._sides = np.stack([elements, face], 1).astype(np.int32)
         owned_slots = mesh.count * faces
-        self._large_slots = owned_slots + np.arange(self.sides * children, dtype=np.int32).reshape(-1, children)
-        number = np.full(large.shape, -1, np.int64)
-        number[large] = np.arange(self.sides)
+        self._coarse_slots = owned_slots + np.arange(self.sides * children, dtype=np.int32).reshape(-1, children)
+        number = np.full(is_coarse.shape, -1, np.int64)
+        number[is_coarse] = np.arange(self.sides)
         self._side_number = number
         pieces = self.pieces
         ghosts = owned_slots + self.sides * children + np.arange(len(pieces))
@@ -156,24 +156,26 @@ class Operator:
         self.ghost_slots = ghosts
         remote = np.full(mesh.kinds.shape, -1, np.int64)
         remote[pieces.element, pieces.face, pieces.child] = ghosts
-        small_slots = np.where(remote >= 0, remote, mesh.neighbours.astype(np.int64) * faces + opposite[:, None])
-        self._small_slots = small_slots[elements, face].astype(np.int32)
-        #: Number of large sides of elements without neighbours on other ranks; these come first.
+        fine_slots = np.where(remote >= 0, remote, mesh.neighbours.astype(np.int64) * faces + opposite_face[:, None])
+        self._fine_slots = fine_slots[elements, face].astype(np.int32)
+        #: Number of coarse sides of elements without neighbours on other ranks; these come first.
         self.inner_sides = int(np.searchsorted(elements, mesh.interior))
-        slots = small_slots[:, :, 0]
+        slots = fine_slots[:, :, 0]
         slots[mesh.kinds[:, :, 0] == NONE] = self.slot_count - 1
-        small = (mesh.child >= 0) & (mesh.kinds[:, :, 0] != GHOST)
-        small_faces = np.nonzero(small)
-        large_side = number[mesh.neighbours[:, :, 0][small_faces], opposite[small_faces[1]]]
-        slots[small_faces] = self._large_slots[large_side, mesh.child[small_faces]]
-        slots[large] = -1 - number[large]
+        is_fine = (mesh.child >= 0) & (mesh.kinds[:, :, 0] != GHOST)
+        fine_faces = np.nonzero(is_fine)
+        coarse_side = number[mesh.neighbours[:, :, 0][fine_faces], opposite_face[fine_faces[1]]]
+        slots[fine_faces] = self._coarse_slots[coarse_side, mesh.child[fine_faces]]
+        slots[is_coarse] = -1 - number[is_coarse]
         self.in_slots: npt.NDArray[np.int32] = np.ascontiguousarray(slots, np.int32)
-        of_large = number[pieces.element, pieces.face]
+        of_piece = number[pieces.element, pieces.face]
         self.sent_slots = pieces.element * faces + pieces.face
-        self.sent_slots[pieces.large] = self._large_slots[of_large[pieces.large], pieces.child[pieces.large]]
+        self.sent_slots[pieces.is_coarse] = self._coarse_slots[
+            of_piece[pieces.is_coarse], pieces.child[pieces.is_coarse]
+        ]
 
     def side_number(self, element: int, face: int) -> int:
-        """Return the number of a large side of a hanging face."""
+        """Return the number of a coarse side of a hanging face."""
         return int(self._side_number[element, face])
 
     @property
@@ -182,8 +184,8 @@ class Operator:
         return self.pieces.plan(self.sent_slots, self.ghost_slots, self.disc.slot)
 
     @property
-    def large_sides(self) -> npt.NDArray[np.int32]:
-        """Return element and face of the large sides of hanging faces, (sides, 2)."""
+    def coarse_sides(self) -> npt.NDArray[np.int32]:
+        """Return element and face of the coarse sides of hanging faces, (sides, 2)."""
         return self._sides
 
     @cached_property
@@ -228,7 +230,7 @@ class Operator:
 
     def _mortars(self) -> dict[str, Any]:
         """Return the arrays of the hanging faces."""
-        children = self._large_slots.shape[1]
+        children = self._coarse_slots.shape[1]
         by_node = (self.disc.face_nodes,) if self.material.by_node else ()
         record = self.disc.flux.coefficients * len(self.impedances)
         faces = np.empty((self.sides, children, *by_node, record))
@@ -244,8 +246,8 @@ class Operator:
                 faces[on_face, child] = self.flux.inner_coefficients(fine, z_neighbour)
         return {
             "sides": self.backend.upload(self._sides),
-            "small_slots": self.backend.upload(self._small_slots),
-            "large_slots": self.backend.upload(self._large_slots),
+            "fine_slots": self.backend.upload(self._fine_slots),
+            "coarse_slots": self.backend.upload(self._coarse_slots),
             "faces": self.real_array(faces),
             **self.mortar_matrices,
         }
@@ -273,7 +275,7 @@ class Operator:
 
     @property
     def corrections(self) -> Array:
-        """Return the corrections of the large sides of hanging faces."""
+        """Return the corrections of the coarse sides of hanging faces."""
         return self._arrays["corrections"]
 
     def launch(self, spec: KernelSpec, begin: int, end: int, **members: Any) -> tuple[Callable[[], None], int]:
@@ -282,7 +284,7 @@ class Operator:
         return kernel.bind(self.backend.pack(kernel, **members), begin, end), kernel.bytes_per_item * (end - begin)
 
     def mortar_stages(self, u: Array, trace: Array, begin: int, end: int) -> list[Stage]:
-        """Return the stage that computes the corrections of the large sides begin ... end - 1 of hanging faces."""
+        """Return the stage that computes the corrections of the coarse sides begin ... end - 1 of hanging faces."""
         if begin == end:
             return []
         members = {"mortars": self.mortar_members, "u": u, "trace": trace, "corrections": self.corrections}

@@ -85,7 +85,7 @@ class Sources:
         parts = (forces, strengths - forces) if leapfrog else (strengths,) * stages
         self._strengths = [self._backend.upload(values.astype(disc.real)) for values in parts]
         self._members: dict[str, Any] = {
-            "on": operator.members,
+            "scheme": operator.members,
             "elements": self._backend.upload(elements.astype(np.int32)),
             "first": self._backend.upload(np.append(first, len(points.element)).astype(np.int32)),
             "weights": self._backend.upload((points.values / basis.weights).astype(disc.real)),

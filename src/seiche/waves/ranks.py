@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Halo plans of trace slots and elements, in an order that both ranks derive without communication.
 
-A piece is a part of a face between elements of two ranks: a conforming face, the small side of a hanging face, or one
-child of a large side. Each rank sends one slot and receives one slot for it. Both ranks sort the pieces by the
-sender's element key, face and child of a large side.
+A piece is a part of a face between elements of two ranks: a conforming face, the fine side of a hanging face, or one
+child of a coarse side. Each rank sends one slot and receives one slot for it. Both ranks sort the pieces by the
+sender's element key, face and child of a coarse side.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Pieces:
     """The pieces of faces between this rank and others, in the order in which they are received.
 
     Attributes:
-        element, face, child: the side on this rank, (pieces,); child is 0 except on large sides.
+        element, face, child: the side on this rank, (pieces,); child is 0 except on coarse sides.
         ghost: the neighbour, counted from the first ghost.
-        child_position: position on the large side of a hanging face, -1 on conforming faces.
-        large: whether the side on this rank is the large one.
+        child_position: position on the coarse side of a hanging face, -1 on conforming faces.
+        is_coarse: whether the side on this rank is the coarse one.
         peer: rank of the neighbour.
         sends: the pieces in the order in which they are sent.
     """
@@ -41,7 +41,7 @@ class Pieces:
     child: Indices
     ghost: Indices
     child_position: Indices
-    large: npt.NDArray[np.bool_]
+    is_coarse: npt.NDArray[np.bool_]
     peer: Indices
     sends: Indices
 
@@ -51,13 +51,13 @@ class Pieces:
         element, face, child = np.nonzero(mesh.kinds == GHOST)
         ghost = mesh.neighbours[element, face, child].astype(np.int64) - mesh.count
         peer = mesh.ghost_owner[ghost].astype(np.int64)
-        large = np.asarray(mesh.level[mesh.count + ghost] > mesh.level[element], np.bool_)
-        child_position = np.where(large, child, mesh.child[element, face])
-        reads = np.lexsort((np.where(large, -1, child_position), face ^ 1, mesh.keys[mesh.count + ghost], peer))
+        is_coarse = np.asarray(mesh.level[mesh.count + ghost] > mesh.level[element], np.bool_)
+        child_position = np.where(is_coarse, child, mesh.child[element, face])
+        reads = np.lexsort((np.where(is_coarse, -1, child_position), face ^ 1, mesh.keys[mesh.count + ghost], peer))
         element, face, child, ghost = element[reads], face[reads], child[reads], ghost[reads]
-        child_position, large, peer = child_position[reads], large[reads], peer[reads]
-        sends = np.lexsort((np.where(large, child_position, -1), face, mesh.keys[element], peer))
-        return Pieces(element, face, child, ghost, child_position, large, peer, sends)
+        child_position, is_coarse, peer = child_position[reads], is_coarse[reads], peer[reads]
+        sends = np.lexsort((np.where(is_coarse, child_position, -1), face, mesh.keys[element], peer))
+        return Pieces(element, face, child, ghost, child_position, is_coarse, peer, sends)
 
     def __len__(self) -> int:
         """Return their number."""

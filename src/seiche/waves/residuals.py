@@ -78,7 +78,14 @@ class Residuals:
         if not self._items:
             return []
         operator = self._solver.operator
-        members = {**self._arrays, "on": operator.members, "u": u, "k": k, "next_trace": trace, "clock": self._clock}
+        members = {
+            **self._arrays,
+            "scheme": operator.members,
+            "u": u,
+            "k": k,
+            "next_trace": trace,
+            "clock": self._clock,
+        }
         members |= {"amplitudes": self._amplitudes, "sources": self._count, "stage": 0, "dt": self._solver.dt}
         b = LSRK_B[-1] if self._kernel_stages == 1 else 1.0
         spec = dg.add_sources(operator.disc, self._kernel_stages)

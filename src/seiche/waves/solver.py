@@ -3,10 +3,10 @@
 
 One step is five stages of the Runge-Kutta scheme (theory/waves, eq. 15); each consists of
 
-- mortar corrections: terms of the large sides of hanging faces, from the traces of both sides
+- mortar corrections: terms of the coarse sides of hanging faces, from the traces of both sides
 - elements: y <- A y + dt L(u), u <- u + B y and new traces, with volume, faces and integration in one sweep
 - sources: the same for point sources, in the elements that contain some
-- mortar traces: traces of large sides at the nodes of their small neighbours
+- mortar traces: traces of coarse sides at the nodes of their small neighbours
 
 On several ranks the first two are computed for the interior elements during the halo exchange, and for the others
 after it. No result depends on the number of ranks. In the last stage the `sponge` damps its layer before the mortar
@@ -220,7 +220,7 @@ class WaveSolver(SolverBase):
             sweeps = Sweeps(self.operator, variant, state, arrays.traces, ghosts=self.ghosts, memory=self.memory)
             self.sweeps = sweeps  # its arrays must outlive the launches, which store only addresses
             self._phases = (self._steps.runge_kutta(sweeps, 0), self._steps.runge_kutta(sweeps, 1))
-            self._rate = sweeps.stage(0, 0, dt=1.0, b=0.0), sweeps.stage(0, 1, dt=1.0, b=0.0)
+            self._rate = sweeps.launches(0, 0, dt=1.0, b=0.0), sweeps.launches(0, 1, dt=1.0, b=0.0)
 
     def _time_step(self, dt: float | None) -> float:
         if dt is None:

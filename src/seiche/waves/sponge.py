@@ -70,5 +70,5 @@ class Sponge:
         """Return the launch that damps a state and updates its traces, and the bytes it moves."""
         backend, operator = self._operator.backend, self._operator
         kernel = backend.load(dg.damp(operator.disc))
-        arguments = backend.pack(kernel, on=operator.members, u=u, trace=trace, **self.layer)
+        arguments = backend.pack(kernel, scheme=operator.members, u=u, trace=trace, **self.layer)
         return kernel.bind(arguments, 0, self.items), kernel.bytes_per_item * self.items

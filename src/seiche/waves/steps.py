@@ -17,7 +17,7 @@ from seiche.waves.peak import Peak
 from seiche.waves.probes import Receivers
 from seiche.waves.source_terms import SourceTerms
 from seiche.waves.sponge import Sponge
-from seiche.waves.sweeps import STAGES, Sweeps
+from seiche.waves.sweeps import RK_STAGES, Sweeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +52,12 @@ class WaveSteps:
     def first_traces(self, trace: int) -> list[Stage]:
         """Return the stages that compute the traces of a new state."""
         operator, arrays = self._operator, self._arrays
-        members = {"on": operator.members, "u": arrays.u, "trace": arrays.traces[trace]}
+        members = {"scheme": operator.members, "u": arrays.u, "trace": arrays.traces[trace]}
         write = operator.launch(dg.write_traces(operator.disc), 0, operator.mesh.count, **members)
         return [Stage("traces", *write), *self.mortar_traces(trace)]
 
     def mortar_traces(self, trace: int) -> list[Stage]:
-        """Return the stage that interpolates the traces of large sides for their small neighbours."""
+        """Return the stage that interpolates the traces of coarse sides for their small neighbours."""
         operator, arrays = self._operator, self._arrays
         if not operator.sides:
             return []
@@ -68,11 +68,11 @@ class WaveSteps:
     def runge_kutta(self, sweeps: Sweeps, trace: int) -> list[Stage]:
         """Return the stages of a step that begins with the traces `trace`; the next step begins with the others."""
         stages: list[Stage] = []
-        for number in range(STAGES):
-            stages += sweeps.stage(number, trace, dt=self._dt, b=LSRK_B[number])
+        for number in range(RK_STAGES):
+            stages += sweeps.launches(number, trace, dt=self._dt, b=LSRK_B[number])
             trace = 1 - trace
             stages += self._sources(number, trace)
-            if number == STAGES - 1:
+            if number == RK_STAGES - 1:
                 stages += self._damping(trace)
             stages += self.mortar_traces(trace)
         return stages + self._end()

@@ -5,7 +5,7 @@
 - fused-flux: volume and faces, which store the rates; then integration and traces
 - separate: volume; faces; then integration with a stored inverse mass, and traces
 
-The first two give the same bits. The last one sums integrals in another order and differs by round-off.
+The first two give bitwise identical results. The last one sums integrals in another order and differs by round-off.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from seiche.waves.ghosts import Ghosts
 from seiche.waves.operator import Operator
 
 _POSITIONS: tuple[dg.Position, ...] = ("first", "inner", "inner", "inner", "last")
-#: The stages of a range of teams: name, begin, end, stages that must precede them.
+#: A function of (name, begin, end, predecessors) that returns the launches for the teams (groups of elements that a
+#: thread block processes together) begin ... end - 1. Predecessors are the names of stages that must run before them.
 Sweep = Callable[..., list[Stage]]
-#: Stages of a step.
-STAGES = len(_POSITIONS)
+#: Runge-Kutta stages of a time step. A `Stage` is something else: one launch in the schedule of a step.
+RK_STAGES = len(_POSITIONS)
 
 
 def check_kernels(variant: str, precision: str, medium: str | None) -> None:
@@ -46,29 +47,30 @@ def check_variant(variant: str) -> None:
         raise CaseError(f"variant = {variant!r}: must be one of {', '.join(get_args(Variant))}")
 
 
-def around_messages(
+def overlap_halo_exchange(
     operator: Operator,
     ghosts: Ghosts | None,
     state: tuple[Array, Array],
     sweep: Sweep,
     mortars: Callable[[int, int], list[Stage]] | None = None,
 ) -> list[Stage]:
-    """Return the corrections and sweeps of a stage, those of the interior elements during the halo exchange.
+    """Return the launches of a Runge-Kutta stage; interior elements are swept during the halo exchange.
 
     Args:
         operator: the arrays of the right-hand side.
         ghosts: the halo exchange, None on one rank.
         state: unknowns and their traces.
-        sweep: returns the stages of the teams begin ... end - 1 by name, begin, end and the stages before them.
-        mortars: returns further stages of the large sides begin ... end - 1, before the sweep of their elements.
+        sweep: returns the launches for a range of teams.
+        mortars: returns additional launches for the coarse sides begin ... end - 1 of nonconforming faces, which
+            precede the sweep of their elements.
     """
     mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
     per_team = dg.team_of(operator.disc).elements
     items, inner = -(-mesh.count // per_team), mesh.interior // per_team
 
     def corrections(begin: int, end: int) -> list[Stage]:
-        further = mortars(begin, end) if mortars is not None and begin < end else []
-        return [*operator.mortar_stages(*state, begin, end), *further]
+        additional_launches = mortars(begin, end) if mortars is not None and begin < end else []
+        return [*operator.mortar_stages(*state, begin, end), *additional_launches]
 
     if ghosts is None:
         return [*corrections(0, sides), *sweep("elements", 0, items)]
@@ -84,7 +86,7 @@ def around_messages(
 
 
 class Sweeps:
-    """The launches of a Runge-Kutta stage."""
+    """The launches of each Runge-Kutta stage."""
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ class Sweeps:
         ghosts: Ghosts | None,
         memory: MemoryVariables | None = None,
     ) -> None:
-        """Allocate the further arrays of the variant; `state` has the unknowns and the register.
+        """Allocate the additional arrays of the variant; `state` has the unknowns and the register.
 
         Memory variables need the rates, so with `memory` the integration is a separate sweep.
         """
@@ -106,37 +108,40 @@ class Sweeps:
         self._rates = None if variant == "fused" else operator.zeros()
         self._inverse_mass = operator.real_array(inverse_mass(operator)) if variant == "separate" else self._rates
 
-    def stage(self, number: int, trace: int, *, dt: float, b: float) -> list[Stage]:
-        """Return corrections and the sweeps of a stage that reads the traces `trace` and writes the others."""
-        traces = self._traces[trace]
-        parts = around_messages(self._operator, self._ghosts, (self._u, traces), self._sweep(number, trace, dt, b))
-        return parts if self._variant == "fused" else [*parts, self._integration(number, trace, dt, b)]
+    def launches(self, number: int, trace_index: int, *, dt: float, b: float) -> list[Stage]:
+        """Return the launches of Runge-Kutta stage `number`.
 
-    def _sweep(self, number: int, trace: int, dt: float, b: float) -> Sweep:
+        It reads trace buffer `trace_index` (0 or 1) and writes the other one.
+        """
+        state = self._u, self._traces[trace_index]
+        launches = overlap_halo_exchange(self._operator, self._ghosts, state, self._sweep(number, trace_index, dt, b))
+        return launches if self._variant == "fused" else [*launches, self._integration(number, trace_index, dt, b)]
+
+    def _sweep(self, number: int, trace_index: int, dt: float, b: float) -> Sweep:
         """Return a function from a range of items to the launches before any separate integration."""
         operator, disc = self._operator, self._operator.disc
         per_team = dg.team_of(disc).elements
         kernels: list[tuple[str, KernelSpec, int, dict[str, Any]]] = []
         if self._variant == "separate":
             members = {
-                "on": operator.members,
+                "scheme": operator.members,
                 "u": self._u,
                 "contributions": self._rates,
                 "weights": operator.basis.weights,
             }
             kernels.append(("volume", dg.volume(disc), 1, members))
-            kernels.append(("faces", dg.face_flux(disc), per_team, {**members, "trace": self._traces[trace]}))
+            kernels.append(("faces", dg.face_flux(disc), per_team, {**members, "trace": self._traces[trace_index]}))
         else:
             fused = self._variant == "fused"
             members = {
-                "on": operator.members,
+                "scheme": operator.members,
                 "u": self._u,
                 "k": self._k if fused else self._rates,
-                "trace": self._traces[trace],
-                "next_trace": self._traces[1 - trace],
+                "trace": self._traces[trace_index],
+                "next_trace": self._traces[1 - trace_index],
                 "next_u": None,
                 "next_k": None,
-                "reach": dg.team_of(disc).prefetch,
+                "prefetch_distance": dg.team_of(disc).prefetch,
                 "a": LSRK_A[number],
                 "b": b,
                 "dt": dt,
@@ -144,27 +149,27 @@ class Sweeps:
             spec = dg.fused_stage(disc, _POSITIONS[number]) if fused else dg.rates(disc)
             kernels.append(("", spec, 1, members))
 
-        def sweep(name: str, begin: int, end: int, after: tuple[str, ...] = ()) -> list[Stage]:
+        def sweep(name: str, begin: int, end: int, predecessors: tuple[str, ...] = ()) -> list[Stage]:
             if begin == end:
                 return []
-            stages = []
+            launches = []
             for kernel, spec, scale, members in kernels:
                 # An item is one element for some kernels, a team of `scale` elements for others.
                 first, last = begin * scale, min(end * scale, operator.mesh.count) if scale > 1 else end
                 launch = operator.launch(spec, first, last, **members)
-                stages.append(Stage(f"{name} {kernel}".strip(), *launch, after))
-            return stages
+                launches.append(Stage(f"{name} {kernel}".strip(), *launch, predecessors))
+            return launches
 
         return sweep
 
-    def _integration(self, number: int, trace: int, dt: float, b: float) -> Stage:
+    def _integration(self, number: int, trace_index: int, dt: float, b: float) -> Stage:
         operator = self._operator
-        arrays = {"u": self._u, "k": self._k, "next_trace": self._traces[1 - trace], "rates": self._rates}
+        arrays = {"u": self._u, "k": self._k, "next_trace": self._traces[1 - trace_index], "rates": self._rates}
         if self._memory is not None:
             return self._memory.integration(_POSITIONS[number], number, b=b, dt=dt, **arrays)
         spec = dg.integrate(operator.disc, _POSITIONS[number], self._variant == "separate")
-        scheme = {"inverse_mass": self._inverse_mass, "a": LSRK_A[number], "b": b, "dt": dt}
-        launch = operator.launch(spec, 0, operator.mesh.count, on=operator.members, **arrays, **scheme)
+        members = {"inverse_mass": self._inverse_mass, "a": LSRK_A[number], "b": b, "dt": dt}
+        launch = operator.launch(spec, 0, operator.mesh.count, scheme=operator.members, **arrays, **members)
         return Stage("integration", *launch)
 
 

@@ -44,9 +44,9 @@ struct AdjointStage {
   const Real* tape_u;      ///< forward state before the stage
   const Real* tape_k;      ///< forward register after it
   const Real* tape_trace;  ///< forward traces before it
-  double* totals;
+  double* gradient_terms;
   Real weights[n];
-  Real share;         ///< B of this stage
+  Real stage_b;       ///< B of this stage
   i32 boundary_slot;  ///< slot that boundary faces read
   i32 absorbing;      ///< bit f: absorbing boundary at faces f
 
@@ -73,14 +73,14 @@ struct AdjointStage {
   }
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, elements_per_pass>(item, step.on.count, [&](Index first, int active) SEICHE_INLINED {
+    for_elements<elements, elements_per_pass>(item, step.scheme.count, [&](Index first, int active) SEICHE_INLINED {
       Partial partial{};
-      if constexpr (Step::prefetches) ask_ahead(team, first + step.reach * elements_per_pass);
+      if constexpr (Step::prefetches) ask_ahead(team, first + step.prefetch_distance * elements_per_pass);
       step.load(team, first, active, scratch.step);
       for_nodes<Box, elements_per_pass, layers, Step::unrolled>(
           team, active,
           [&](int element, int i, int j)
-              SEICHE_INLINED { return step.on.line(step.clamped_index(first + element), i, j); },
+              SEICHE_INLINED { return step.scheme.line(step.clamped_index(first + element), i, j); },
           [&](int element, int i, int j, int k) SEICHE_INLINED {
             return early ? loaded(step.clamped_index(first + element), i + n * j + Box::face * k) : Loaded{};
           },
@@ -96,7 +96,8 @@ struct AdjointStage {
       if constexpr (!Elements::by_node) {
         sum_groups<threads, Box::face * layers>(team, partial, reinterpret_cast<double*>(&scratch.step),
                                                 [&](int group, int quantity, double sum) SEICHE_INLINED {
-                                                  if (group < active) totals[(first + group) * sums + quantity] += sum;
+                                                  if (group < active)
+                                                    gradient_terms[(first + group) * sums + quantity] += sum;
                                                 });
       }
     });
@@ -104,7 +105,7 @@ struct AdjointStage {
 
   SEICHE_FN void ask_ahead(const Team& team, Index first) const {
     constexpr int bytes = elements_per_pass * size * static_cast<int>(sizeof(Real));
-    if (first + elements_per_pass > step.on.count || step.reach == 0) return;
+    if (first + elements_per_pass > step.scheme.count || step.prefetch_distance == 0) return;
     prefetch_ahead(team, tape_u + first * size, bytes);
     prefetch_ahead(team, tape_k + first * size, bytes);
   }
@@ -127,7 +128,7 @@ struct AdjointStage {
     if constexpr (!Elements::by_node)
       weight = dim == 3 ? weights[i] * weights[j] * weights[k] : weights[i] * weights[k];
     static_for<0, products>(
-        [&]<int q>() SEICHE_INLINED { add(partial, first + element, node, i, q, weight * (share * value[q])); });
+        [&]<int q>() SEICHE_INLINED { add(partial, first + element, node, i, q, weight * (stage_b * value[q])); });
     static_for<0, Fields::kinds>([&]<int q>() SEICHE_INLINED {
       const Real slope = slope_at<q>(line, scratch.slopes[element], i, j, k);
       add(partial, first + element, node, i, products + q, weight * (step.dt * Real(Elements::lift) * slope));
@@ -135,7 +136,7 @@ struct AdjointStage {
   }
   SEICHE_FN void add(Partial& partial, Index element, int node, int lane, int q, Real value) const {
     if constexpr (Elements::by_node) {
-      totals[(element * sums + q) * Box::nodes + node] += static_cast<double>(value);
+      gradient_terms[(element * sums + q) * Box::nodes + node] += static_cast<double>(value);
     } else {
       partial.at(q, lane) += static_cast<double>(value);
     }
@@ -167,12 +168,12 @@ struct AdjointStage {
     constexpr int number = 2 * axis + side, outward = 2 * side - 1;
     FaceInput& face_input = scratch.step.face_input[element];
     const int node = Elements::on_face(axis, side, face_node);
-    const i32 slot = step.on.in_slots[(first + element) * Box::faces + number];
+    const i32 slot = step.scheme.in_slots[(first + element) * Box::faces + number];
     Real v[waves], s[waves], dv[waves], dt[waves], slopes[Fields::kinds] = {};
     Elements::template side_of<axis>(Step::state_of(scratch.step, first, element), node, v, s);
-    step.on.template jumps<axis, side>(face_input, first + element, face_node, v, s, dv, dt);
+    step.scheme.template jumps<axis, side>(face_input, first + element, face_node, v, s, dv, dt);
     if (!Elements::hangs || slot >= 0) {
-      const Real* q = step.on.coefficients(face_input, first + element, number, face_node);
+      const Real* q = step.scheme.coefficients(face_input, first + element, number, face_node);
       const Real* trace = tape_trace + Index{slot} * Elements::slot + face_node;
       const bool absorbs = slot == boundary_slot && (absorbing >> number & 1);
       Real tape_v[waves], tape_s[waves], tape_dv, tape_dt;
@@ -193,10 +194,10 @@ struct AdjointStage {
   }
 };
 
-/// Derivatives with respect to the impedances of the large sides of hanging faces, at the nodes of the small sides:
-/// totals[(side, child, kind), node].
+/// Derivatives with respect to the impedances of the coarse sides of hanging faces, at the nodes of the fine sides:
+/// gradient_terms[(side, child, kind), node].
 template <class Elements, bool nodal>
-struct MortarSlopes {
+struct MortarGradients {
   using Sides = Mortars<Elements>;
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
@@ -211,7 +212,7 @@ struct MortarSlopes {
   const Real* trace;
   const Real* tape_u;
   const Real* tape_trace;
-  double* totals;
+  double* gradient_terms;
   Real dt;
 
   struct Scratch {
@@ -226,7 +227,7 @@ struct MortarSlopes {
     for (int child = 0; child < Sides::children; ++child) {
       jumps(team, item, child, trace, scratch.large[0], scratch.jump[0], scratch);
       jumps(team, item, child, tape_trace, scratch.large[1], scratch.jump[1], scratch);
-      double* target = totals + (item * Sides::children + child) * kinds * Box::face;
+      double* target = gradient_terms + (item * Sides::children + child) * kinds * Box::face;
       team.for_each(Box::face, [&](int node) SEICHE_INLINED {
         static_for<0, kinds>([&]<int kind>() SEICHE_INLINED {
           Real slope = Real(0);
@@ -241,13 +242,13 @@ struct MortarSlopes {
     }
   }
 
-  /// v* - v- of the large side at the nodes of a child.
+  /// v* - v- of the coarse side at the nodes of a child.
   SEICHE_FN void jumps(const Team& team, Index item, int child, const Real* traces, const Real* large, Real* target,
                        Scratch& scratch) const {
     const int face = mortars.sides[2 * item + 1], axis = face / 2, outward = face % 2 * 2 - 1;
     mortars.template apply<false>(team, Sides::of(mortars.halves, child, 0), Sides::of(mortars.halves, child, 1), large,
                                   scratch.middle, scratch.fine);
-    const Real* face_input = traces + Index{mortars.small_slots[item * Sides::children + child]} * Elements::slot;
+    const Real* face_input = traces + Index{mortars.fine_slots[item * Sides::children + child]} * Elements::slot;
     team.for_each(half, [&](int q) SEICHE_INLINED {
       const int c = q / Box::face, node = q % Box::face;
       const Real* record = mortars.coefficients(item, child, node, nodal);

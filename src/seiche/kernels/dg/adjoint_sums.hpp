@@ -34,9 +34,9 @@ SEICHE_FN void invariants_of(const Real (&p)[Fields::count], const Real (&q)[Fie
 }
 
 /// The invariants of a and the state in the elements of an absorbing layer, for the derivatives with respect to its
-/// rates: totals[(item, invariant), node].
+/// rates: gradient_terms[(item, invariant), node].
 template <class Elements>
-struct LayerSums {
+struct LayerGradients {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
@@ -46,7 +46,7 @@ struct LayerSums {
   const Real* k;
   const Real* state;
   const i32* elements;
-  double* totals;
+  double* gradient_terms;
 
   using Scratch = NoScratch;
 
@@ -60,7 +60,7 @@ struct LayerSums {
       });
       invariants_of<Fields>(adjoint, forward, value);
       static_for<0, products>([&]<int q>() SEICHE_INLINED {
-        totals[(item * products + q) * Box::nodes + node] += static_cast<double>(value[q]);
+        gradient_terms[(item * products + q) * Box::nodes + node] += static_cast<double>(value[q]);
       });
     });
   }
@@ -69,7 +69,7 @@ struct LayerSums {
 /// The invariants of a and the change of the state in a leapfrog step, added to those of the elements or nodes: v . dv
 /// of the first half, then those of p or S in the second.
 template <class Elements, int threads>
-struct LeapSums {
+struct LeapfrogGradients {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
@@ -80,7 +80,7 @@ struct LeapSums {
   const Real* before;  ///< state before the first half
   const Real* middle;  ///< velocities after it
   const Real* after;   ///< p or S after the second
-  double* totals;
+  double* gradient_terms;
   Real weights[n];
 
   struct Scratch {
@@ -89,7 +89,7 @@ struct LeapSums {
 
   SEICHE_FN void operator()(const Team& team, Index element, Scratch& scratch) const {
     PartialSums<products, 1> partial{};
-    double* to = totals + element * sums * (Elements::by_node ? Box::nodes : 1);
+    double* to = gradient_terms + element * sums * (Elements::by_node ? Box::nodes : 1);
     for (int node = team.thread; node < Box::nodes; node += team.threads) {
       Real value[products];
       value_at(element * Elements::size + node, value);
@@ -120,9 +120,9 @@ struct LeapSums {
   }
 };
 
-/// Products of velocities and a in the elements at absorbing sides: totals[(item, component), node].
+/// Products of velocities and a in the elements at absorbing sides: gradient_terms[(item, component), node].
 template <class Elements>
-struct ResistanceSums {
+struct ResistanceGradients {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
@@ -132,21 +132,22 @@ struct ResistanceSums {
   const Real* a;
   const Real* state;
   const i32* elements;
-  double* totals;
+  double* gradient_terms;
 
   using Scratch = NoScratch;
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch&) const {
     const Index begin = Index{elements[item]} * Elements::size + Fields::velocity(0, 0) * Box::nodes;
-    double* to = totals + item * dim * Box::nodes;
+    double* to = gradient_terms + item * dim * Box::nodes;
     team.for_each(dim * Box::nodes,
                   [&](int q) SEICHE_INLINED { to[q] += static_cast<double>(a[begin + q] * state[begin + q]); });
   }
 };
 
-/// Adds dt times the amplitude of each source in one of `stages` stages times b to totals[(source, field), node].
+/// Adds dt times the amplitude of each source in one of `stages` stages times b to gradient_terms[(source, field),
+/// node].
 template <class Elements, int stages>
-struct SourceSlopes {
+struct SourceGradients {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
@@ -156,7 +157,7 @@ struct SourceSlopes {
   const i32* first;
   const Real* amplitudes;  ///< for each source, stage and step
   const u64* clock;
-  double* totals;
+  double* gradient_terms;
   Index sources;
   i32 stage;
   Real dt;
@@ -168,7 +169,7 @@ struct SourceSlopes {
     const Real* amplitudes_of_stage = amplitudes + (static_cast<Index>(clock[0]) * stages + stage) * sources;
     for (int s = first[item]; s < first[item + 1]; ++s) {
       const Real factor = dt * amplitudes_of_stage[s];
-      double* target = totals + Index{s} * Elements::size;
+      double* target = gradient_terms + Index{s} * Elements::size;
       team.for_each(Elements::size,
                     [&](int q) SEICHE_INLINED { target[q] += static_cast<double>(factor * source[q]); });
     }

@@ -24,7 +24,7 @@ struct IntegrateAttenuated {
   static constexpr int passes = position == Position::inner ? 4 : 3;
   static constexpr int bytes =
       static_cast<int>(sizeof(Real)) * ((passes + 1) * size + passes * bodies + Box::faces * Elements::slot);
-  Elements on;
+  Elements scheme;
   Real* u;
   Real* k;
   Real* next_trace;
@@ -48,7 +48,7 @@ struct IntegrateAttenuated {
   SEICHE_FN void operator()(const Team& team, Index element, Scratch&) const {
     team.for_each(Box::nodes, [&](int node) SEICHE_INLINED { this->node(element, node); });
     team.barrier();
-    on.write_all(team, element, u, next_trace);
+    scheme.write_all(team, element, u, next_trace);
   }
 
   SEICHE_FN void node(Index element, int node) const {

@@ -53,7 +53,7 @@ struct AddIncident {
   using Sides = Mortars<Elements>;
   static constexpr int dim = Box::dim, waves = Fields::waves, half = waves * Box::face;
   static constexpr int bytes = Box::face * 2 * waves * IncidentColumns::size * 8;
-  Elements on;
+  Elements scheme;
   Sides mortars;
   IncidentColumns at;
   Real* u;
@@ -61,7 +61,7 @@ struct AddIncident {
   Real* next_trace;
   const i32* elements;    ///< elements with such faces
   const i32* first;       ///< first record of each, and one more entry
-  const i32* records;     ///< face, whether inside, child of a large side or -1, large side, function of time
+  const i32* records;     ///< face, whether inside, child of a coarse side or -1, coarse side, function of time
   const double* factors;  ///< of v and S_ca of every record: component, face node, columns
   const Real* outer;      ///< impedance of the other side: record, component, face node
   i32 stage;
@@ -82,7 +82,7 @@ struct AddIncident {
         if (face == 2 * axis + 1) add<axis, 1>(team, element, number, scratch);
       });
     }
-    on.write_all(team, element, u, next_trace);
+    scheme.write_all(team, element, u, next_trace);
   }
 
   template <int axis, int side>
@@ -111,7 +111,7 @@ struct AddIncident {
     const bool inside = record[1] != 0;
     double columns[IncidentColumns::size];
     at.at(number * Box::face + face_node, record[4], offset, 0, columns);
-    const Real* q = record[2] < 0 ? on.coefficients(element, 2 * axis + side, face_node)
+    const Real* q = record[2] < 0 ? scheme.coefficients(element, 2 * axis + side, face_node)
                                   : mortars.coefficients(record[3], record[2], face_node, Elements::by_node);
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       const double* values = factors + ((number * 2 * waves + c) * Box::face + face_node) * IncidentColumns::size;
@@ -129,7 +129,7 @@ struct AddIncident {
   template <int axis, int side>
   SEICHE_FN void change(Index element, int face_node, const Real* source) const {
     const int node = Elements::on_face(axis, side, face_node);
-    const Real scale = on.scales[element * dim + axis] * Real(Elements::lift);
+    const Real scale = scheme.scales[element * dim + axis] * Real(Elements::lift);
     Real dv[dim][waves] = {}, ds[dim][waves] = {}, m[Fields::moduli], r[Fields::count];
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       if (stages == 5 || stage == 1) dv[axis][c] = Real(2 * side - 1) * scale * source[c * Box::face + face_node];
@@ -137,7 +137,7 @@ struct AddIncident {
     });
     static_for<0, Fields::moduli>([&]<int a>() SEICHE_INLINED {
       const Index of = element * Fields::moduli + a;
-      m[a] = on.moduli[Elements::by_node ? of * Box::nodes + node : of];
+      m[a] = scheme.moduli[Elements::by_node ? of * Box::nodes + node : of];
     });
     Fields::rates(dv, ds, m, r);
     static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
@@ -156,7 +156,7 @@ struct AddContrast {
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
   static constexpr int bytes = Elements::size * IncidentColumns::size * 8;
-  Elements on;
+  Elements scheme;
   IncidentColumns at;
   Real* u;
   Real* k;
@@ -189,7 +189,7 @@ struct AddContrast {
       });
       team.barrier();
     }
-    on.write_all(team, element, u, next_trace);
+    scheme.write_all(team, element, u, next_trace);
   }
 
   /// Whether a field is a velocity.

@@ -16,7 +16,7 @@ struct Integrate {
   static constexpr int dim = Box::dim, size = Elements::size, masses = weighed ? dim + 1 : 0;
   static constexpr int bytes = static_cast<int>(sizeof(Real)) * ((position == Position::inner ? 5 : 4) * size +
                                                                  masses * Box::nodes + Box::faces * Elements::slot);
-  Elements on;
+  Elements scheme;
   Real* u;
   Real* k;
   Real* next_trace;
@@ -40,7 +40,7 @@ struct Integrate {
       });
     });
     team.barrier();
-    on.write_all(team, element, u, next_trace);
+    scheme.write_all(team, element, u, next_trace);
   }
 };
 

@@ -34,10 +34,10 @@ struct Leap {
   static constexpr int bytes =
       elements * static_cast<int>(sizeof(Real)) * ((read + 2 * changed) * Box::nodes + 2 * Box::faces * words);
   static constexpr int elements_per_pass = vector_lanes ? 1 : elements;
-  Elements on;
+  Elements scheme;
   Real* u;
   Real* trace;
-  Index reach;  ///< prefetch distance in items
+  Index prefetch_distance;  ///< prefetch distance in items
   Real dt;
 
   struct Scratch {
@@ -51,11 +51,11 @@ struct Leap {
   };
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, elements_per_pass>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
+    for_elements<elements, elements_per_pass>(item, scheme.count, [&](Index first, int active) SEICHE_INLINED {
       load(team, first, active, scratch);
       for_nodes<Box, elements_per_pass, layers, unrolled>(
           team, active,
-          [&](int element, int i, int j) SEICHE_INLINED { return on.line(clamped_index(first + element), i, j); },
+          [&](int element, int i, int j) SEICHE_INLINED { return scheme.line(clamped_index(first + element), i, j); },
           [&](int element, int i, int j, int k)
               SEICHE_INLINED { return loaded(clamped_index(first + element), i + n * j + Box::face * k); },
           [&]() SEICHE_INLINED {
@@ -74,7 +74,7 @@ struct Leap {
     });
   }
   SEICHE_FN Index clamped_index(Index element) const {
-    return elements_per_pass == 1 || element < on.count ? element : on.count - 1;
+    return elements_per_pass == 1 || element < scheme.count ? element : scheme.count - 1;
   }
 
   SEICHE_FN Loaded loaded(Index element, int node) const {
@@ -88,11 +88,11 @@ struct Leap {
 
   /// Prefetches later elements into the second-level cache.
   SEICHE_FN void ask_ahead(const Team& team, Index first) const {
-    if (first + elements_per_pass > on.count) return;
+    if (first + elements_per_pass > scheme.count) return;
     prefetch_ahead(team, u + first * size, elements_per_pass * size * static_cast<int>(sizeof(Real)));
     constexpr int parts = (words * static_cast<int>(sizeof(Real)) + 127) / 128;
     team.for_each(elements_per_pass * Box::faces * parts, [&](int q) SEICHE_INLINED {
-      const i32 source_slot = on.in_slots[first * Box::faces + q / parts];
+      const i32 source_slot = scheme.in_slots[first * Box::faces + q / parts];
       if (source_slot >= 0) {
         prefetch_line_ahead(trace + Index{source_slot} * Elements::slot + words_read +
                             q % parts * (128 / static_cast<int>(sizeof(Real))));
@@ -102,7 +102,7 @@ struct Leap {
 
   SEICHE_FN void load(const Team& team, Index first, int active, Scratch& scratch) const {
     constexpr int per_element = read * Box::nodes, face_words = Box::faces * words, numbers = Box::faces * record;
-    if constexpr (prefetches) ask_ahead(team, first + reach * elements_per_pass);
+    if constexpr (prefetches) ask_ahead(team, first + prefetch_distance * elements_per_pass);
     if constexpr (elements_per_pass == 1) {
       copy_aligned<per_element>(team, u + first * size + first_read * Box::nodes, scratch.fields[0]);
     } else {
@@ -112,8 +112,8 @@ struct Leap {
       });
     }
     const auto source = [&](int q) SEICHE_INLINED {
-      const i32 source_slot = on.in_slots[first * Box::faces + q];
-      return (Elements::hangs && source_slot < 0 ? on.corrections + Index{-1 - source_slot} * 2 * words
+      const i32 source_slot = scheme.in_slots[first * Box::faces + q];
+      return (Elements::hangs && source_slot < 0 ? scheme.corrections + Index{-1 - source_slot} * 2 * words
                                                  : trace + Index{source_slot} * Elements::slot) +
              words_read;
     };
@@ -130,7 +130,7 @@ struct Leap {
     }
     if constexpr (!Elements::by_node) {
       team.for_each(active * numbers, [&](int q) SEICHE_INLINED {
-        (&scratch.coefficients[q / numbers][0][0])[q % numbers] = on.faces[first * numbers + q];
+        (&scratch.coefficients[q / numbers][0][0])[q % numbers] = scheme.faces[first * numbers + q];
       });
     }
   }
@@ -139,8 +139,8 @@ struct Leap {
   template <int axis, int side>
   SEICHE_FN void face(Scratch& scratch, int local, Index element, int face_node) const {
     constexpr int number = 2 * axis + side, outward = 2 * side - 1;
-    const bool corrected = Elements::hangs && on.in_slots[element * Box::faces + number] < 0;
-    const Real* q = Elements::by_node ? on.coefficients(element, number, face_node)
+    const bool corrected = Elements::hangs && scheme.in_slots[element * Box::faces + number] < 0;
+    const Real* q = Elements::by_node ? scheme.coefficients(element, number, face_node)
                                       : scratch.coefficients[Elements::by_node ? 0 : local][number];
     const Real* fields = scratch.fields[local] + Elements::on_face(axis, side, face_node);
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
@@ -163,14 +163,15 @@ struct Leap {
                                           : j,
                 face_node = Elements::template face_node<axis>(i, j, k);
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
-      on.template derivatives<axis, !velocities, velocities, first_read>(line, fields + start, k, dv[axis], ds[axis]);
+      scheme.template derivatives<axis, !velocities, velocities, first_read>(line, fields + start, k, dv[axis],
+                                                                             ds[axis]);
       const auto &low = faces[2 * axis], &high = faces[2 * axis + 1];
       static_for<0, waves>([&]<int c>() SEICHE_INLINED {
         Real& changing = velocities ? ds[axis][c] : dv[axis][c];
         changing = with_faces<n, axis == 0>(changing, index, low, high, c, face_node) * line.scale[axis];
       });
     });
-    on.moduli_of(line, element, node, m);
+    scheme.moduli_of(line, element, node, m);
     Fields::rates(dv, ds, m, r);
     static_for<0, changed>([&]<int f>() SEICHE_INLINED {
       Real& at = u[element * size + (first_new + f) * Box::nodes + node];
@@ -193,7 +194,8 @@ struct Leap {
   template <int axis, int side>
   SEICHE_FN void new_trace(const Real* values, int step, Index element, int face_node) const {
     constexpr int number = 2 * axis + side, outward = 2 * side - 1;
-    Real* target = trace + Index{on.out_slots[element * Box::faces + number]} * Elements::slot + words_new + face_node;
+    Real* target =
+        trace + Index{scheme.out_slots[element * Box::faces + number]} * Elements::slot + words_new + face_node;
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       constexpr int field = (velocities ? Fields::velocity(axis, c) : Fields::stress(axis, c)) - first_new;
       constexpr int sign = velocities ? 1 : -Fields::sign * outward;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Hanging faces: one large side and 2^(dim - 1) small sides (theory/waves, section 4, eqs. 13 and 14). Small sides
-/// read traces interpolated to their nodes and need no special case. The large side reads corrections.
+/// Hanging faces: one coarse side and 2^(dim - 1) fine sides (theory/waves, section 4, eqs. 13 and 14). Fine sides
+/// read traces interpolated to their nodes and need no special case. The coarse side reads corrections.
 #pragma once
 #include "element.hpp"
 
 namespace seiche {
 
-/// Positions of the large sides, and transfer of values between their nodes and those of the small sides.
+/// Positions of the coarse sides, and transfer of values between their nodes and those of the fine sides.
 template <class Elements>
 struct Mortars {
   using Real = typename Elements::Real;
@@ -15,10 +15,10 @@ struct Mortars {
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, children = dim == 3 ? 4 : 2;
   static constexpr int quantities = 2 * waves, numbers = quantities * Box::face;
 
-  const i32* sides;         ///< element and face of every large side
-  const i32* small_slots;   ///< slots of the traces of the small sides, per child
-  const i32* large_slots;   ///< slots of the traces of the large side for the small sides
-  const Real* faces;        ///< coefficients of the flux for the large side, per child (and node)
+  const i32* sides;         ///< element and face of every coarse side
+  const i32* fine_slots;    ///< slots of the traces of the fine sides, per child
+  const i32* coarse_slots;  ///< slots of the traces of the coarse side for the fine sides
+  const Real* faces;        ///< coefficients of the flux for the coarse side, per child (and node)
   const Real* halves;       ///< interpolation to the lower and the upper half, of velocities, then of tractions
   const Real* projections;  ///< their adjoints, first for tractions, then for velocities (eq. 14)
 
@@ -32,7 +32,7 @@ struct Mortars {
     return faces + (nodal ? at * Box::face + node : at) * Elements::record;
   }
 
-  /// v and S at the nodes of the large side.
+  /// v and S at the nodes of the coarse side.
   SEICHE_FN void load(const Team& team, const Real* u, Index element, int face, Real* large) const {
     const int axis = face / 2, side = face % 2;
     const Real* source = u + element * Elements::size;
@@ -80,7 +80,8 @@ struct Mortars {
   }
 };
 
-/// Traces for the small sides: the trace of the large side at their nodes. Words per large side: its nodes, its traces.
+/// Traces for the fine sides: the trace of the coarse side at their nodes. Words per coarse side: its nodes, its
+/// traces.
 template <class Elements, bool nodal>
 struct MortarTraces {
   using Sides = Mortars<Elements>;
@@ -99,7 +100,7 @@ struct MortarTraces {
     for (int child = 0; child < Sides::children; ++child) {
       mortars.template apply<false>(team, Sides::of(mortars.halves, child, 0), Sides::of(mortars.halves, child, 1),
                                     scratch.large, scratch.middle, scratch.fine);
-      Real* target = trace + Index{mortars.large_slots[item * Sides::children + child]} * Elements::slot;
+      Real* target = trace + Index{mortars.coarse_slots[item * Sides::children + child]} * Elements::slot;
       team.for_each(Fields::waves * Box::face, [&](int q) SEICHE_INLINED {
         const int c = q / Box::face, node = q % Box::face;
         const Real* record = mortars.coefficients(item, child, node, nodal);
@@ -112,7 +113,7 @@ struct MortarTraces {
   }
 };
 
-/// Contribution of the large side: velocities by the projected jump, tractions by the projected star state (eq. 14).
+/// Contribution of the coarse side: velocities by the projected jump, tractions by the projected star state (eq. 14).
 template <class Elements, bool nodal>
 struct MortarCorrections {
   using Sides = Mortars<Elements>;
@@ -134,7 +135,7 @@ struct MortarCorrections {
     for (int child = 0; child < Sides::children; ++child) {
       mortars.template apply<false>(team, Sides::of(mortars.halves, child, 0), Sides::of(mortars.halves, child, 1),
                                     scratch.large, scratch.middle, scratch.fine);
-      const Real* small_trace = trace + Index{mortars.small_slots[item * Sides::children + child]} * Elements::slot;
+      const Real* small_trace = trace + Index{mortars.fine_slots[item * Sides::children + child]} * Elements::slot;
       team.for_each(half, [&](int q) SEICHE_INLINED {
         const int c = q / Box::face, node = q % Box::face;
         const Real* record = mortars.coefficients(item, child, node, nodal);

@@ -23,7 +23,7 @@ struct AddSources {
   using Box = typename Elements::Box;
   static constexpr int dim = Box::dim, waves = Fields::waves;
   static constexpr int bytes = static_cast<int>(sizeof(Real)) * 4 * Elements::size;
-  Elements on;
+  Elements scheme;
   Real* u;
   Real* k;
   Real* next_trace;
@@ -48,14 +48,14 @@ struct AddSources {
         static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
           const Index at = element * Elements::size + f * Box::nodes + node;
           const Real change =
-              increment * strengths[s * Fields::count + f] * on.template source_factor<f>(element, node);
+              increment * strengths[s * Fields::count + f] * scheme.template source_factor<f>(element, node);
           if constexpr (stages != 2) k[at] += change;
           u[at] = multiply_add(b, change, u[at]);
         });
       });
       team.barrier();
     }
-    on.write_all(team, element, u, next_trace);
+    scheme.write_all(team, element, u, next_trace);
   }
 };
 
@@ -64,11 +64,13 @@ template <class Elements>
 struct WriteTraces {
   using Real = typename Elements::Real;
   static constexpr int bytes = static_cast<int>(sizeof(Real)) * Elements::Box::faces * Elements::slot * 3;
-  Elements on;
+  Elements scheme;
   const Real* u;
   Real* trace;
   using Scratch = NoScratch;
-  SEICHE_FN void operator()(const Team& team, Index element, Scratch&) const { on.write_all(team, element, u, trace); }
+  SEICHE_FN void operator()(const Team& team, Index element, Scratch&) const {
+    scheme.write_all(team, element, u, trace);
+  }
 };
 
 /// The unknowns at points: rows of samples, one every `every` steps of the clock.

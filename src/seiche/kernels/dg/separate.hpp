@@ -8,10 +8,10 @@ namespace seiche {
 
 /// Moduli of a node without those included in the inverse mass of its velocities (and, in a fluid, of its pressure).
 template <class Elements, class Line, class Real>
-SEICHE_FN void weighed_moduli(const Elements& on, const Line& line, Index element, int node,
+SEICHE_FN void weighed_moduli(const Elements& scheme, const Line& line, Index element, int node,
                               Real (&m)[Elements::Fields::moduli]) {
   using Fields = typename Elements::Fields;
-  on.moduli_of(line, element, node, m);
+  scheme.moduli_of(line, element, node, m);
   static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
     constexpr int modulus = Fields::source_modulus(f);
     if constexpr (modulus >= 0) m[modulus < 0 ? 0 : modulus] = Real(1);
@@ -28,7 +28,7 @@ struct Volume {
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
   static constexpr int bytes = elements * static_cast<int>(sizeof(Real)) * 2 * size;
   static constexpr int elements_per_pass = vector_lanes ? 1 : elements;
-  Elements on;
+  Elements scheme;
   const Real* u;
   Real* contributions;
   Real weights[n];
@@ -39,20 +39,20 @@ struct Volume {
   struct Nothing {};
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, elements_per_pass>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
+    for_elements<elements, elements_per_pass>(item, scheme.count, [&](Index first, int active) SEICHE_INLINED {
       team.for_each(elements_per_pass * size, [&](int q) SEICHE_INLINED {
         scratch.u[q / size][q % size] = u[clamped_index(first + q / size) * size + q % size];
       });
       for_nodes<Box, elements_per_pass, layers, false>(
           team, active,
-          [&](int element, int i, int j) SEICHE_INLINED { return on.line(clamped_index(first + element), i, j); },
+          [&](int element, int i, int j) SEICHE_INLINED { return scheme.line(clamped_index(first + element), i, j); },
           [&](int, int, int, int) SEICHE_INLINED { return Nothing{}; }, [&]() SEICHE_INLINED { team.barrier(); },
           [&](const Line& line, Nothing, int element, int i, int j, int k)
               SEICHE_INLINED { node(line, scratch.u[element], first + element, i, j, k); });
     });
   }
   SEICHE_FN Index clamped_index(Index element) const {
-    return elements_per_pass == 1 || element < on.count ? element : on.count - 1;
+    return elements_per_pass == 1 || element < scheme.count ? element : scheme.count - 1;
   }
 
   SEICHE_FN void node(const Line& line, const Real* state, Index element, int i, int j, int k) const {
@@ -62,14 +62,14 @@ struct Volume {
     if constexpr (dim == 3) mass *= weights[j];
     static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
-      on.template derivatives<axis>(line, state + start, k, dv[axis], ds[axis]);
+      scheme.template derivatives<axis>(line, state + start, k, dv[axis], ds[axis]);
       static_for<0, waves>([&]<int c>() SEICHE_INLINED {
         dv[axis][c] *= line.scale[axis];
         ds[axis][c] *= line.scale[axis];
       });
       mass /= line.scale[axis];
     });
-    weighed_moduli(on, line, element, node, m);
+    weighed_moduli(scheme, line, element, node, m);
     Fields::rates(dv, ds, m, r);
     static_for<0, Fields::count>(
         [&]<int f>() SEICHE_INLINED { contributions[element * size + f * Box::nodes + node] = mass * r[f]; });
@@ -99,7 +99,7 @@ struct FaceFlux {
   }
   static constexpr int bytes =
       static_cast<int>(sizeof(Real)) * Box::faces * (Elements::slot + (2 * waves + 2 * changed()) * Box::face);
-  Elements on;
+  Elements scheme;
   const Real* u;
   const Real* trace;
   Real* contributions;
@@ -110,10 +110,10 @@ struct FaceFlux {
   };
 
   SEICHE_FN void operator()(const Team& team, Index element, Scratch& scratch) const {
-    on.load_faces(team, element, 1, trace, scratch.face_input);
+    scheme.load_faces(team, element, 1, trace, scratch.face_input);
     wait_for_copies();
     team.barrier();
-    const Line line = on.line(element, 0, 0);
+    const Line line = scheme.line(element, 0, 0);
     static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
       static_for<0, 2>([&]<int side>() SEICHE_INLINED {
         team.for_each(Box::face, [&](int face_node) SEICHE_INLINED {
@@ -130,7 +130,7 @@ struct FaceFlux {
     Real v[waves], s[waves], jump_v[waves], jump_t[waves], m[Fields::moduli], r[Fields::count];
     Real dv[dim][waves] = {}, ds[dim][waves] = {};
     Elements::template side_of<axis>(u + element * size, node, v, s);
-    on.template jumps<axis, side>(face_input, element, face_node, v, s, jump_v, jump_t);
+    scheme.template jumps<axis, side>(face_input, element, face_node, v, s, jump_v, jump_t);
     Real mass = weights[face_node % n];
     if constexpr (dim == 3) mass *= weights[face_node / n];
     static_for<0, dim>([&]<int transverse>() SEICHE_INLINED {
@@ -140,7 +140,7 @@ struct FaceFlux {
       dv[axis][c] = Real(2 * side - 1) * jump_v[c];
       ds[axis][c] = jump_t[c];
     });
-    weighed_moduli(on, line, element, node, m);
+    weighed_moduli(scheme, line, element, node, m);
     Fields::rates(dv, ds, m, r);
     static_for<0, Fields::count>([&]<int f>() SEICHE_INLINED {
       if constexpr (changes(axis, f)) contributions[element * size + f * Box::nodes + node] += mass * r[f];

@@ -13,7 +13,7 @@ struct Decay {
   using Box = typename Elements::Box;
   static constexpr int first = velocities ? Fields::velocity(0, 0) : 0, count = velocities ? Box::dim : Fields::count;
   static constexpr int bytes = static_cast<int>(sizeof(Real)) * (2 * count + (velocities ? count : 1)) * Box::nodes;
-  Elements on;
+  Elements scheme;
   Real* u;
   Real* trace;          ///< traces that the next stage reads
   const i32* elements;  ///< elements with decay
@@ -31,7 +31,7 @@ struct Decay {
       });
     });
     team.barrier();
-    on.write_all(team, element, u, trace);
+    scheme.write_all(team, element, u, trace);
   }
 };
 

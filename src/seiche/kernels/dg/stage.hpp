@@ -37,14 +37,14 @@ struct FusedStage {
   static constexpr int traces = writes_state ? 2 : 1;
   static constexpr int bytes =
       elements * static_cast<int>(sizeof(Real)) * (states * size + traces * Box::faces * Elements::slot);
-  Elements on;
+  Elements scheme;
   Real* u;
   Real* k;
   const Real* trace;
   Real* next_trace;
   Real* next_u;  ///< taped stages: new state and register
   Real* next_k;
-  Index reach;  ///< prefetch distance in items
+  Index prefetch_distance;  ///< prefetch distance in items
   Real a, b, dt;
 
   SEICHE_FN Real* new_u() const { return taped ? next_u : u; }
@@ -65,11 +65,11 @@ struct FusedStage {
   }
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    for_elements<elements, elements_per_pass>(item, on.count, [&](Index first, int active) SEICHE_INLINED {
+    for_elements<elements, elements_per_pass>(item, scheme.count, [&](Index first, int active) SEICHE_INLINED {
       load(team, first, active, scratch);
       for_nodes<Box, elements_per_pass, layers, unrolled>(
           team, active,
-          [&](int element, int i, int j) SEICHE_INLINED { return on.line(clamped_index(first + element), i, j); },
+          [&](int element, int i, int j) SEICHE_INLINED { return scheme.line(clamped_index(first + element), i, j); },
           [&](int element, int i, int j, int k) SEICHE_INLINED {
             return early ? loaded(clamped_index(first + element), i + n * j + Box::face * k) : Loaded{};
           },
@@ -101,19 +101,19 @@ struct FusedStage {
   }
   /// Index of an existing element. Threads beyond the last element repeat its work without writing.
   SEICHE_FN Index clamped_index(Index element) const {
-    return elements_per_pass == 1 || element < on.count ? element : on.count - 1;
+    return elements_per_pass == 1 || element < scheme.count ? element : scheme.count - 1;
   }
 
   /// Prefetches later elements into the second-level cache.
   SEICHE_FN void ask_ahead(const Team& team, Index first) const {
     constexpr int bytes = elements_per_pass * size * static_cast<int>(sizeof(Real));
-    if (first + elements_per_pass > on.count) return;
-    if (reach > 0) prefetch_ahead(team, u + first * size, bytes);
+    if (first + elements_per_pass > scheme.count) return;
+    if (prefetch_distance > 0) prefetch_ahead(team, u + first * size, bytes);
     if constexpr (reads_register) prefetch_ahead(team, k + first * size, bytes);
     constexpr int slot = Elements::slot, parts = (slot * static_cast<int>(sizeof(Real)) + 127) / 128;
-    if (reach > 0) {
+    if (prefetch_distance > 0) {
       team.for_each(elements_per_pass * Box::faces * parts, [&](int q) SEICHE_INLINED {
-        const i32 source_slot = on.in_slots[first * Box::faces + q / parts];
+        const i32 source_slot = scheme.in_slots[first * Box::faces + q / parts];
         if (source_slot >= 0)
           prefetch_line_ahead(trace + Index{source_slot} * slot + q % parts * (128 / static_cast<int>(sizeof(Real))));
       });
@@ -121,7 +121,7 @@ struct FusedStage {
   }
 
   SEICHE_FN void load(const Team& team, Index first, int active, Scratch& scratch) const {
-    if constexpr (prefetches) ask_ahead(team, first + reach * elements_per_pass);
+    if constexpr (prefetches) ask_ahead(team, first + prefetch_distance * elements_per_pass);
     if constexpr (vector_lanes) {
       copy_aligned<size>(team, u + first * size, scratch.u);
     } else {
@@ -131,7 +131,7 @@ struct FusedStage {
         copy_behind<16>(source + q * vector_words, scratch.u + q * vector_words);
       });
     }
-    on.load_faces(team, first, active, trace, scratch.face_input);
+    scheme.load_faces(team, first, active, trace, scratch.face_input);
   }
 
   SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* state, const FaceInput& face_input,
@@ -151,7 +151,7 @@ struct FusedStage {
     static_for<0, dim>([&]<int axis>() SEICHE_INLINED {
       const int index = axis == 0 ? i : axis == dim - 1 ? k : j;
       const int start = axis == 0 ? n * j + Box::face * k : axis == dim - 1 ? i + n * j : i + Box::face * k;
-      on.template derivatives<axis>(line, state + start, k, dv[axis], ds[axis]);
+      scheme.template derivatives<axis>(line, state + start, k, dv[axis], ds[axis]);
       const int face_node = Elements::template face_node<axis>(i, j, k);
       const auto &low = face_input.trace[2 * axis], &high = face_input.trace[2 * axis + 1];
       static_for<0, waves>([&]<int c>() SEICHE_INLINED {
@@ -159,7 +159,7 @@ struct FusedStage {
         ds[axis][c] = with_faces<n, axis == 0>(ds[axis][c], index, low, high, waves + c, face_node) * line.scale[axis];
       });
     });
-    on.moduli_of(line, element, node, m);
+    scheme.moduli_of(line, element, node, m);
     Fields::rates(dv, ds, m, r);
   }
 
@@ -208,7 +208,7 @@ struct FusedStage {
                       Real (&add_v)[waves], Real (&add_s)[waves]) const {
     Real v[waves], s[waves];
     Elements::template side_of<axis>(state, node, v, s);
-    on.template jumps<axis, side>(face_input, element, face_node, v, s, add_v, add_s);
+    scheme.template jumps<axis, side>(face_input, element, face_node, v, s, add_v, add_s);
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       add_v[c] *= Real((2 * side - 1) * Elements::lift);
       add_s[c] *= Real(Elements::lift);
@@ -223,8 +223,8 @@ struct FusedStage {
       v[c] = updated[Fields::velocity(axis, c) * step];
       s[c] = Real(Fields::sign) * updated[Fields::stress(axis, c) * step];
     });
-    const Real* q = on.coefficients(face_input, element, 2 * axis + side, face_node);
-    on.template write<axis, side>(q, element, face_node, next_trace, v, s);
+    const Real* q = scheme.coefficients(face_input, element, 2 * axis + side, face_node);
+    scheme.template write<axis, side>(q, element, face_node, next_trace, v, s);
   }
 
   /// Contributions of all faces. They overwrite the input of the faces.

@@ -126,9 +126,9 @@ def words_per_leap(scheme: Discretisation) -> float:
 
 
 def team_of(scheme: Discretisation) -> Team:
-    """Return the fastest measured team of a stage (upwind flux, constant media, no hanging faces)."""
-    measured = TEAMS[scheme.medium, scheme.real] if scheme.dim == 3 else {}
-    return measured.get(scheme.nodes) or Team(max(1, 128 // scheme.face_nodes))
+    """Return the team shape measured to be fastest for a stage (upwind flux, constant media, no hanging faces)."""
+    measured_teams = TEAMS[scheme.medium, scheme.real] if scheme.dim == 3 else {}
+    return measured_teams.get(scheme.nodes) or Team(max(1, 128 // scheme.face_nodes))
 
 
 def fused_stage(scheme: Discretisation, position: Position | Tape, team: Team | None = None) -> KernelSpec:
@@ -149,7 +149,7 @@ def _sweep(scheme: Discretisation, position: str, team: Team) -> KernelSpec:
 def stage_members(scheme: Discretisation) -> Members:
     """Return the members of a stage in one sweep."""
     arrays = pointers("u k trace next_trace next_u next_k")
-    return (("on", scheme.members), *arrays, ("reach", "int64"), *typed_members(scheme.real, "a b dt"))
+    return (("scheme", scheme.members), *arrays, ("prefetch_distance", "int64"), *typed_members(scheme.real, "a b dt"))
 
 
 def by_team(scheme: Discretisation, team: Team, name: str, header: str, members: Members) -> KernelSpec:
@@ -165,7 +165,11 @@ def _element_kernel(scheme: Discretisation, functor: str, header: str, members: 
 def volume(scheme: Discretisation) -> KernelSpec:
     """The volume integrals as contributions, for the separate variant."""
     team = team_of(scheme)
-    members: Members = (("on", scheme.members), *pointers("u contributions"), ("weights", (scheme.real, scheme.nodes)))
+    members: Members = (
+        ("scheme", scheme.members),
+        *pointers("u contributions"),
+        ("weights", (scheme.real, scheme.nodes)),
+    )
     spec = _element_kernel(scheme, f"Volume<{scheme.type},{team.elements},{team.layers}>", "dg/separate.hpp", members)
     return replace(spec, threads=scheme.face_nodes * team.elements * team.layers, may_spill=True)
 
@@ -173,7 +177,7 @@ def volume(scheme: Discretisation) -> KernelSpec:
 def face_flux(scheme: Discretisation) -> KernelSpec:
     """The face integrals, added to the contributions; one item per element."""
     members: Members = (
-        ("on", scheme.members),
+        ("scheme", scheme.members),
         *pointers("u trace contributions"),
         ("weights", (scheme.real, scheme.nodes)),
     )
@@ -183,7 +187,7 @@ def face_flux(scheme: Discretisation) -> KernelSpec:
 def integrate(scheme: Discretisation, position: Position, weighed: bool) -> KernelSpec:
     """State, register and traces from rates, or from contributions `weighed` by the inverse mass; spills on sm_80."""
     arrays = pointers("u k next_trace rates inverse_mass")
-    members: Members = (("on", scheme.members), *arrays, *typed_members(scheme.real, "a b dt"))
+    members: Members = (("scheme", scheme.members), *arrays, *typed_members(scheme.real, "a b dt"))
     functor = f"Integrate<{scheme.type},Position::{position},{str(weighed).lower()}>"
     return replace(_element_kernel(scheme, functor, "dg/integrate.hpp", members), may_spill=True)
 
@@ -192,7 +196,7 @@ def integrate_attenuated(scheme: Discretisation, position: Position, mechanisms:
     """State, register, traces and memory variables of attenuation, from rates."""
     arrays = pointers("u k next_trace rates memory memory_k shares")
     frequencies = ("frequencies", (scheme.real, mechanisms))
-    members: Members = (("on", scheme.members), *arrays, frequencies, *typed_members(scheme.real, "a b dt"))
+    members: Members = (("scheme", scheme.members), *arrays, frequencies, *typed_members(scheme.real, "a b dt"))
     functor = f"IntegrateAttenuated<{scheme.type},Position::{position},{mechanisms},{str(scheme.nodal).lower()}>"
     return _element_kernel(scheme, functor, "dg/attenuate.hpp", members)
 
@@ -208,11 +212,11 @@ def leap_team(scheme: Discretisation) -> Team:
     if scheme.dim == 2 or scheme.nodes not in LEAPS[scheme.medium]:
         return Team(max(1, 128 // scheme.face_nodes), early_load=False)
     elements, layers = LEAPS[scheme.medium][scheme.nodes]
-    reach = max(1, NODES_AHEAD // (elements * int(scheme.nodes**scheme.dim)))
+    prefetch_distance = max(1, NODES_AHEAD // (elements * int(scheme.nodes**scheme.dim)))
     return Team(
         elements,
         layers,
-        reach,
+        prefetch_distance,
         LEAP_BLOCKS.get((scheme.medium, scheme.real), {}).get(scheme.nodes, 0),
         early_load=False,
     )
@@ -220,24 +224,32 @@ def leap_team(scheme: Discretisation) -> Team:
 
 def leap(scheme: Discretisation, half: Half, team: Team | None = None) -> KernelSpec:
     """One half of a leapfrog step with the central flux, by `team` or the fastest measured one."""
-    members: Members = (("on", scheme.members), *pointers("u trace"), ("reach", "int64"), ("dt", scheme.real))
+    members: Members = (
+        ("scheme", scheme.members),
+        *pointers("u trace"),
+        ("prefetch_distance", "int64"),
+        ("dt", scheme.real),
+    )
     return by_team(scheme, team or leap_team(scheme), f"Leap<{scheme.type},Half::{half}", "dg/leap.hpp", members)
 
 
 def absorbing_impedance(scheme: Discretisation) -> KernelSpec:
     """The impedance of absorbing sides in leapfrog; one item per adjacent element."""
-    return per_element(scheme, f"Resist<{scheme.type}>", "dg/sponge.hpp", (("on", scheme.members), *_DAMPING))
+    return per_element(scheme, f"Resist<{scheme.type}>", "dg/sponge.hpp", (("scheme", scheme.members), *_DAMPING))
 
 
 _DAMPING = pointers("u trace elements factors")
-MORTARS = pointers("sides small_slots large_slots faces halves projections")
+MORTARS = pointers("sides fine_slots coarse_slots faces halves projections")
 
 
 def per_element(
-    scheme: Discretisation, functor: str, header: str, members: Members, *, few: bool = False
+    scheme: Discretisation, functor: str, header: str, members: Members, *, thread_per_node: bool = False
 ) -> KernelSpec:
-    """Return a kernel with one team per point, face or element; `few` if there are few of them."""
-    nodes = scheme.face_nodes * scheme.nodes if few else scheme.face_nodes
+    """Return a kernel with one team per point, face or element.
+
+    A team has a thread per node of a face or, with `thread_per_node`, of an element; the latter suits few items.
+    """
+    nodes = scheme.face_nodes * scheme.nodes if thread_per_node else scheme.face_nodes
     return replace(_element_kernel(scheme, functor, header, members), threads=min(256, max(32, -(-nodes // 32) * 32)))
 
 
@@ -247,28 +259,28 @@ def _mortar_kernel(scheme: Discretisation, name: str, arrays: str) -> KernelSpec
 
 
 def mortar_traces(scheme: Discretisation) -> KernelSpec:
-    """Traces of the large sides of hanging faces at the nodes of their small neighbours."""
+    """Traces of the coarse sides of hanging faces at the nodes of their small neighbours."""
     return _mortar_kernel(scheme, "MortarTraces", "u trace")
 
 
 def mortar_corrections(scheme: Discretisation) -> KernelSpec:
-    """Contributions of hanging faces to their large sides."""
+    """Contributions of hanging faces to their coarse sides."""
     return _mortar_kernel(scheme, "MortarCorrections", "u trace corrections")
 
 
 def write_traces(scheme: Discretisation) -> KernelSpec:
     """The traces of a whole state."""
     return per_element(
-        scheme, f"WriteTraces<{scheme.type}>", "dg/points.hpp", (("on", scheme.members), *pointers("u trace"))
+        scheme, f"WriteTraces<{scheme.type}>", "dg/points.hpp", (("scheme", scheme.members), *pointers("u trace"))
     )
 
 
 def add_sources(scheme: Discretisation, stages: int = 5) -> KernelSpec:
-    """Point sources, one item per element with sources, in a scheme of `stages` (a scheme of two has no register)."""
+    """Point sources, one item per element with sources, in a scheme with `stages` stages (with two: no register)."""
     arrays = pointers("u k next_trace elements first weights strengths amplitudes clock")
     integers: Members = (("sources", "int64"), ("stage", "int32"))
-    members: Members = (("on", scheme.members), *arrays, *integers, *typed_members(scheme.real, "b dt"))
-    return per_element(scheme, f"AddSources<{scheme.type},{stages}>", "dg/points.hpp", members, few=True)
+    members: Members = (("scheme", scheme.members), *arrays, *integers, *typed_members(scheme.real, "b dt"))
+    return per_element(scheme, f"AddSources<{scheme.type},{stages}>", "dg/points.hpp", members, thread_per_node=True)
 
 
 _COLUMNS: Members = (
@@ -281,7 +293,7 @@ _COLUMNS: Members = (
 def add_incident(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     """Incident waves of point sources at the faces of their boxes; one item per element; spills 28 bytes on sm_80."""
     arrays = pointers("u k next_trace elements first records factors outer")
-    state: Members = (("on", scheme.members), ("mortars", MORTARS), ("at", _COLUMNS), *arrays)
+    state: Members = (("scheme", scheme.members), ("mortars", MORTARS), ("at", _COLUMNS), *arrays)
     members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *typed_members(scheme.real, "b dt"))
     return replace(
         per_element(scheme, f"AddIncident<{scheme.type},{stages}>", "dg/incident.hpp", members), may_spill=True
@@ -291,9 +303,9 @@ def add_incident(scheme: Discretisation, stages: int = 5) -> KernelSpec:
 def add_contrast(scheme: Discretisation, stages: int = 5) -> KernelSpec:
     """Incident waves where the medium of a box differs from that of the source; one item per element."""
     arrays = pointers("u k next_trace elements first tables factors")
-    state: Members = (("on", scheme.members), ("at", _COLUMNS), *arrays)
+    state: Members = (("scheme", scheme.members), ("at", _COLUMNS), *arrays)
     members: Members = (*state, ("stage", "int32"), ("offset", "float64"), *typed_members(scheme.real, "b dt"))
-    return per_element(scheme, f"AddContrast<{scheme.type},{stages}>", "dg/incident.hpp", members, few=True)
+    return per_element(scheme, f"AddContrast<{scheme.type},{stages}>", "dg/incident.hpp", members, thread_per_node=True)
 
 
 def incident_motion(scheme: Discretisation) -> KernelSpec:
@@ -318,7 +330,7 @@ def halve_traces(scheme: Discretisation, restore: bool = False) -> KernelSpec:
 
 def damp(scheme: Discretisation) -> KernelSpec:
     """The decay in an absorbing layer; one item per element of the layer."""
-    return per_element(scheme, f"Damp<{scheme.type}>", "dg/sponge.hpp", (("on", scheme.members), *_DAMPING))
+    return per_element(scheme, f"Damp<{scheme.type}>", "dg/sponge.hpp", (("scheme", scheme.members), *_DAMPING))
 
 
 def peak_motion(scheme: Discretisation) -> KernelSpec:

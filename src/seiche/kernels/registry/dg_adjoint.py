@@ -26,29 +26,29 @@ from .dg_teams import ADJOINT_TEAMS
 from .spec import KernelSpec, Members, Real, pointers
 
 
-def sums_of(scheme: Discretisation) -> int:
-    """Return the number of sums for the derivatives with respect to the media of an element or node."""
+def gradient_term_count(scheme: Discretisation) -> int:
+    """Return the number of sums over time per element or node, which give the derivatives by material parameters."""
     return 3 if scheme.medium == "acoustic" else 5
 
 
 def words_per_adjoint_stage(scheme: Discretisation) -> float:
-    """Return the words per node that the adjoint of a stage moves (theory/waves, section 10).
+    """Return the words per node that the adjoint of a Runge-Kutta stage moves (theory/waves, section 10).
 
-    To the words of an inner stage it adds the forward register, and the forward state and traces at the faces; sums by
-    node are in double precision.
+    To the words of an inner stage it adds the forward register, and the forward state and traces at the faces; nodal
+    sums are in double precision.
     """
-    faces = 2 * scheme.dim / scheme.nodes
-    sums = 2 * sums_of(scheme) * (1 if scheme.real == "float64" else 2) if scheme.nodal else 0
-    at_faces = faces * (scheme.slot / scheme.face_nodes + 2 * scheme.waves)
-    return words_per_stage(scheme) + scheme.fields + at_faces + sums
+    faces_per_node = 2 * scheme.dim / scheme.nodes
+    sum_words = 2 * gradient_term_count(scheme) * (1 if scheme.real == "float64" else 2) if scheme.nodal else 0
+    face_words = faces_per_node * (scheme.slot / scheme.face_nodes + 2 * scheme.waves)
+    return words_per_stage(scheme) + scheme.fields + face_words + sum_words
 
 
-def words_per_reversed_step(scheme: Discretisation) -> float:
-    """Return the words per node to restore a state with its traces, repeat its step and reverse it."""
-    trace = 2 * scheme.dim / scheme.nodes * scheme.slot / scheme.face_nodes
-    restored = 3 * scheme.fields + trace
-    taped = 5 * words_per_node(scheme) - trace  # the last stage writes no traces
-    return restored + taped + 5 * words_per_adjoint_stage(scheme)
+def words_per_adjoint_step(scheme: Discretisation) -> float:
+    """Return the words moved per node to restore a state with its traces, repeat the step and apply its adjoint."""
+    trace_words = 2 * scheme.dim / scheme.nodes * scheme.slot / scheme.face_nodes
+    restore_words = 3 * scheme.fields + trace_words
+    forward_words = 5 * words_per_node(scheme) - trace_words  # the last stage writes no traces
+    return restore_words + forward_words + 5 * words_per_adjoint_stage(scheme)
 
 
 def taped_stage(scheme: Discretisation, position: Tape) -> KernelSpec:
@@ -57,15 +57,15 @@ def taped_stage(scheme: Discretisation, position: Tape) -> KernelSpec:
 
 
 def adjoint_team(scheme: Discretisation) -> Team:
-    """Return the fastest measured team of the adjoint of a stage."""
-    measured = ADJOINT_TEAMS.get((scheme.medium, scheme.real), {}) if scheme.dim == 3 else {}
-    return measured.get(scheme.nodes) or team_of(scheme)
+    """Return the team shape measured to be fastest for the adjoint of a stage."""
+    measured_teams = ADJOINT_TEAMS.get((scheme.medium, scheme.real), {}) if scheme.dim == 3 else {}
+    return measured_teams.get(scheme.nodes) or team_of(scheme)
 
 
 def adjoint_stage(scheme: Discretisation, team: Team | None = None) -> KernelSpec:
-    """The adjoint of a stage and its derivatives with respect to the media."""
-    arrays = pointers("tape_u tape_k tape_trace totals")
-    scalars: Members = (("weights", (scheme.real, scheme.nodes)), ("share", scheme.real))
+    """The adjoint of a stage and its derivatives with respect to the material parameters."""
+    arrays = pointers("tape_u tape_k tape_trace gradient_terms")
+    scalars: Members = (("weights", (scheme.real, scheme.nodes)), ("stage_b", scheme.real))
     members: Members = (
         ("step", stage_members(scheme)),
         *arrays,
@@ -76,41 +76,49 @@ def adjoint_stage(scheme: Discretisation, team: Team | None = None) -> KernelSpe
     return by_team(scheme, team or adjoint_team(scheme), f"AdjointStage<{scheme.type}", "dg/adjoint.hpp", members)
 
 
-def mortar_slopes(scheme: Discretisation) -> KernelSpec:
-    """Derivatives with respect to the impedances of the large sides of hanging faces; one item per side."""
-    members: Members = (("mortars", MORTARS), *pointers("u trace tape_u tape_trace totals"), ("dt", scheme.real))
-    functor = f"MortarSlopes<{scheme.type},{str(scheme.nodal).lower()}>"
+def mortar_gradients(scheme: Discretisation) -> KernelSpec:
+    """Derivatives by the impedances of the coarse sides of nonconforming faces; one item per side."""
+    members: Members = (
+        ("mortars", MORTARS),
+        *pointers("u trace tape_u tape_trace gradient_terms"),
+        ("dt", scheme.real),
+    )
+    functor = f"MortarGradients<{scheme.type},{str(scheme.nodal).lower()}>"
     return per_element(scheme, functor, "dg/adjoint.hpp", members)
 
 
-def layer_sums(scheme: Discretisation) -> KernelSpec:
-    """Sums for the derivatives with respect to the rates of an absorbing layer; one item per element of the layer."""
-    members = pointers("k state elements totals")
-    return per_element(scheme, f"LayerSums<{scheme.type}>", "dg/adjoint_sums.hpp", members, few=True)
+def layer_gradients(scheme: Discretisation) -> KernelSpec:
+    """Terms of the derivatives by the damping rates of an absorbing layer; one item per element of the layer."""
+    members = pointers("k state elements gradient_terms")
+    return per_element(scheme, f"LayerGradients<{scheme.type}>", "dg/adjoint_sums.hpp", members, thread_per_node=True)
 
 
-def leap_sums(scheme: Discretisation) -> KernelSpec:
-    """Sums of a leapfrog step for the derivatives with respect to the media."""
-    members: Members = (*pointers("a before middle after totals"), ("weights", (scheme.real, scheme.nodes)))
-    threads = per_element(scheme, "", "", members, few=True).threads
-    return per_element(scheme, f"LeapSums<{scheme.type},{threads}>", "dg/adjoint_sums.hpp", members, few=True)
+def leapfrog_gradients(scheme: Discretisation) -> KernelSpec:
+    """Terms of the derivatives by the material parameters in a leapfrog step."""
+    members: Members = (*pointers("a before middle after gradient_terms"), ("weights", (scheme.real, scheme.nodes)))
+    threads = per_element(scheme, "", "", members, thread_per_node=True).threads
+    return per_element(
+        scheme, f"LeapfrogGradients<{scheme.type},{threads}>", "dg/adjoint_sums.hpp", members, thread_per_node=True
+    )
 
 
-def resistance_sums(scheme: Discretisation) -> KernelSpec:
-    """Sums for the derivatives with respect to absorbing sides in leapfrog; one item per adjacent element."""
-    members = pointers("a state elements totals")
-    return per_element(scheme, f"ResistanceSums<{scheme.type}>", "dg/adjoint_sums.hpp", members)
+def resistance_gradients(scheme: Discretisation) -> KernelSpec:
+    """Terms of the derivatives at absorbing boundaries in the leapfrog scheme; one item per adjacent element."""
+    members = pointers("a state elements gradient_terms")
+    return per_element(scheme, f"ResistanceGradients<{scheme.type}>", "dg/adjoint_sums.hpp", members)
 
 
-def source_slopes(scheme: Discretisation, stages: int = 5) -> KernelSpec:
-    """Derivatives with respect to sources, in a scheme of `stages`; one item per element with sources."""
+def source_gradients(scheme: Discretisation, stages: int = 5) -> KernelSpec:
+    """Derivatives by the strengths of sources, for `stages` stages per step; one item per element with sources."""
     members: Members = (
-        *pointers("u elements first amplitudes clock totals"),
+        *pointers("u elements first amplitudes clock gradient_terms"),
         ("sources", "int64"),
         ("stage", "int32"),
         ("dt", scheme.real),
     )
-    return per_element(scheme, f"SourceSlopes<{scheme.type},{stages}>", "dg/adjoint_sums.hpp", members, few=True)
+    return per_element(
+        scheme, f"SourceGradients<{scheme.type},{stages}>", "dg/adjoint_sums.hpp", members, thread_per_node=True
+    )
 
 
 def other_kernels() -> Iterator[KernelSpec]:
@@ -124,5 +132,10 @@ def other_kernels() -> Iterator[KernelSpec]:
             Discretisation(medium, 3, 5, nodal=True, hanging=True),
             Discretisation(medium, 2, 5, flux=CENTRAL, hanging=True),
         ):
-            yield from (adjoint_stage(scheme), mortar_slopes(scheme), source_slopes(scheme), layer_sums(scheme))
-            yield from (taped_stage(scheme, "tape"), leap_sums(scheme), resistance_sums(scheme))
+            yield from (
+                adjoint_stage(scheme),
+                mortar_gradients(scheme),
+                source_gradients(scheme),
+                layer_gradients(scheme),
+            )
+            yield from (taped_stage(scheme, "tape"), leapfrog_gradients(scheme), resistance_gradients(scheme))
