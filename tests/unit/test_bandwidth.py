@@ -27,11 +27,11 @@ from seiche.report.summary import read_summary
 class SlowStart:
     """A device whose first copies are slow."""
 
-    def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
+    def copy_times(self, synchronise: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
         seconds = np.full(COPIES, 0.5)
         seconds[:WARM_UP_COPIES] = 9.0
         for _ in seconds:
-            ready()
+            synchronise()
         return 1000, seconds
 
 
@@ -60,8 +60,8 @@ def test_rounds_count_all_bytes_and_the_slowest_rank() -> None:
 
 def test_the_interval_is_that_of_single_rounds() -> None:
     class Uneven(SlowStart):
-        def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
-            size, seconds = super().copy_times(ready)
+        def copy_times(self, synchronise: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
+            size, seconds = super().copy_times(synchronise)
             seconds[-1], seconds[-2] = 0.4, 1.0
             return size, seconds
 
@@ -72,7 +72,7 @@ def test_the_interval_is_that_of_single_rounds() -> None:
 
 def test_a_rank_without_memory_ends_the_measurement_on_all() -> None:
     class Full:
-        def copy_times(self, ready: Callable[[], None], sharers: int) -> tuple[int, npt.NDArray[np.float64]]:
+        def copy_times(self, synchronise: Callable[[], None], sharers: int) -> tuple[int, npt.NDArray[np.float64]]:
             raise BackendUnavailable("no memory")
 
     def rejected(world: World) -> str:

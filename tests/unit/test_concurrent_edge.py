@@ -34,7 +34,7 @@ class Device:
         self.concurrent_streams, self.main = concurrent_streams, Order()
         self._now, self.before = self.main, dict[str, frozenset[str]]()
 
-    def stream(self, *, urgent: bool = False) -> Order:
+    def stream(self, *, high_priority: bool = False) -> Order:
         return Order()
 
     def current(self) -> Order:

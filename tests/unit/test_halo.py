@@ -78,7 +78,7 @@ def test_two_exchanges_may_be_in_flight_and_end_in_order():
         exchange.start(first)
     with pytest.raises(TransportError, match=r"finish \(gather\) is not the one that was started first"):
         exchange.finish(second)
-    with pytest.raises(TransportError, match="close while an exchange is in flight"):
+    with pytest.raises(TransportError, match="cannot close while an exchange is in flight"):
         exchange.close()
     first[:3] = -1.0
     exchange.finish(first)
@@ -119,7 +119,7 @@ def test_keys_become_slots_of_the_owner_in_the_order_of_the_copies():
     plan = build_plan(WORLD, {0: (np.array([70, 50]), slots(4, 3))}, lambda keys: keys // 10 - 5)
     assert plan.peers == (0,) and plan.slots == 5
     np.testing.assert_array_equal(plan.owned[0], [0, 2])
-    np.testing.assert_array_equal(plan.copies[0], [3, 4])
+    np.testing.assert_array_equal(plan.ghosts[0], [3, 4])
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ class Backend(ABC):
         """Return real Fourier transforms of grids of this shape ("float32" or "float64")."""
 
     @abstractmethod
-    def stream(self, *, urgent: bool = False) -> Stream:
+    def stream(self, *, high_priority: bool = False) -> Stream:
         """Return a new stream; `with backend.use(stream)` makes it current. Urgent streams have priority."""
 
     @abstractmethod
@@ -187,14 +187,14 @@ class Backend(ABC):
         """Return the bytes of device memory that this process uses, 0 if unknown."""
 
     @abstractmethod
-    def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
+    def copy_times(self, synchronise: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
         """Return the bytes, read plus written, of a large copy in device memory, and the seconds of COPIES copies.
 
-        `ready` is called before each copy, for example to synchronise ranks that share a memory. `sharers` processes of
-        this host make such copies at the same time.
+        `synchronise` is called before each copy, for example a barrier of ranks that share a memory. `sharers`
+        processes of this host make such copies at the same time.
 
         Raises:
-            BackendUnavailable: the free memory is insufficient; `ready` has not been called.
+            BackendUnavailable: the free memory is insufficient; `synchronise` has not been called.
         """
 
     def pack(self, kernel: Kernel, **members: Any) -> npt.NDArray[np.void]:

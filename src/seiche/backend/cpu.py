@@ -286,7 +286,7 @@ class CpuBackend(Backend):
         except (BackendUnavailable, KernelCompileError):
             return library
 
-    def stream(self, *, urgent: bool = False) -> Stream:
+    def stream(self, *, high_priority: bool = False) -> Stream:
         """Return the only stream."""
         return self._stream
 
@@ -335,7 +335,7 @@ class CpuBackend(Backend):
         except OSError:
             return 0
 
-    def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
+    def copy_times(self, synchronise: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
         """Time the fastest way to move 256 MiB to and from memory: copies, an update in place and a sum."""
         count, free_bytes = 1 << 25, self.free_memory()
         problem = BackendUnavailable("the free memory is insufficient for copies of 256 MiB that measure the bandwidth")
@@ -350,7 +350,7 @@ class CpuBackend(Backend):
         seconds = np.empty((len(_ARRAYS_MOVED), COPIES))
         for k in range(COPIES):
             for array_count, arrays in enumerate(_ARRAYS_MOVED):
-                ready()
+                synchronise()
                 begin = time.perf_counter()
                 self._library.seiche_move(*arguments, array_count, self.threads)
                 seconds[array_count, k] = (time.perf_counter() - begin) * 2 / arrays

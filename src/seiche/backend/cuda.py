@@ -250,9 +250,9 @@ class CudaBackend(Backend):
         """Return cuFFT transforms."""
         return CufftTransforms(shape, real, self._cupy)
 
-    def stream(self, *, urgent: bool = False) -> Stream:
-        """Return a new stream, with higher priority than the others if urgent."""
-        return CudaStream(_cupy().cuda.Stream(non_blocking=True, priority=-1) if urgent else None)
+    def stream(self, *, high_priority: bool = False) -> Stream:
+        """Return a new stream, with a higher priority than the others if `high_priority`."""
+        return CudaStream(_cupy().cuda.Stream(non_blocking=True, priority=-1) if high_priority else None)
 
     def current(self) -> Stream:
         """Return CuPy's current stream."""
@@ -318,7 +318,7 @@ class CudaBackend(Backend):
         """Return the bytes of arrays and of the work areas of transforms."""
         return int(self._cupy.get_default_memory_pool().used_bytes())
 
-    def copy_times(self, ready: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
+    def copy_times(self, synchronise: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
         """Time copies of 1 GiB, or less on a device with less than 32 GiB free."""
         count = int(min(1 << 28, self.free_memory() // 32))
         if not count:
@@ -328,7 +328,7 @@ class CudaBackend(Backend):
         clock, seconds = self.clock(), np.empty(COPIES)
         for k in range(COPIES):
             self.synchronize()
-            ready()
+            synchronise()
             begin = clock.record()
             self._cupy.copyto(target, source)
             seconds[k] = clock.elapsed(begin, clock.record())

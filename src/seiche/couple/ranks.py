@@ -123,7 +123,7 @@ class SharedBoundary(Boundary):
             before_closing=solver.discard_graphs,
         )
         self.schedule = RedistributionSchedule(self.sharing, self.redistribute)
-        self._side = self.backend.stream(urgent=True)
+        self._side = self.backend.stream(high_priority=True)
         self.place_all(Placement(positions, relaxed=relaxed))
 
     def _set_up_sites(self, transport: Any) -> None:

@@ -59,7 +59,7 @@ class Steps:
     ) -> None:
         self._backend, self._layout, self._halo, self._physics = backend, layout, halo, physics
         self._precision, self._walls, self._iolets, self._timers = precision, walls, iolets, timers
-        self._side, self._sampling = backend.stream(urgent=True), backend.stream(urgent=True)
+        self._side, self._sampling = backend.stream(high_priority=True), backend.stream(high_priority=True)
         self.immersed: list[Stage] = []
 
     def phases(self) -> list[list[Stage]]:

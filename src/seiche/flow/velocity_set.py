@@ -39,16 +39,17 @@ class VelocitySet:
         return np.array([direction_index(vector) for vector in self.vectors[1:].tolist()])
 
     def equilibrium(
-        self, excess: npt.NDArray[np.float64], velocity: npt.NDArray[np.float64]
+        self, density_deviation: npt.NDArray[np.float64], velocity: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
         """Return the equilibrium minus the weights, feq - w (n, Q) (theory/flow, eq. 4).
 
-        `excess` (n,) is rho - 1, `velocity` (n, 3) in sites/step.
+        `density_deviation` (n,) is rho - 1, `velocity` (n, 3) in sites/step.
         """
         cu = 3.0 * velocity @ self.vectors.T
         kinetic_term = 1.5 * np.sum(velocity**2, axis=1)
-        rho = 1.0 + excess
-        return np.asarray(self.weights * (excess[:, None] + rho[:, None] * (cu + 0.5 * cu**2 - kinetic_term[:, None])))
+        rho = 1.0 + density_deviation
+        bracket = cu + 0.5 * cu**2 - kinetic_term[:, None]
+        return np.asarray(self.weights * (density_deviation[:, None] + rho[:, None] * bracket))
 
 
 _REST = [(0, 0, 0)]

@@ -23,23 +23,30 @@ from seiche.kernels.registry import Store
 from seiche.observe.repeat import Timing
 from seiche.observe.stage import Messages, in_order
 
-#: gather: owner to copy; scatter: copy to owner, replaced; scatter_add: copy to owner, added.
+#: gather: owner to ghost; scatter: ghost to owner, replaced; scatter_add: ghost to owner, added.
 Mode: TypeAlias = Literal["gather", "scatter", "scatter_add"]
 
 #: Seconds spent on timing one transport.
 _TRIAL_SECONDS = 0.02
 
-#: The kernel launches of one exchange, as one call for each slot of the transport.
+#: The kernel launches of one exchange, as one call for each buffer of the transport.
 _Launches: TypeAlias = tuple[Launch, ...]
 
 
 class _Direction:
-    """One direction of messages, owner to copy or back: transport, device slots and exchanges in flight."""
+    """One direction of messages, owner to ghost or back: transport, array indices and exchanges in flight."""
 
     def __init__(
-        self, backend: Backend, world: World, plan: HaloPlan, size: int, *, outward: bool, transport: TransportName
+        self,
+        backend: Backend,
+        world: World,
+        plan: HaloPlan,
+        size: int,
+        *,
+        owner_to_ghost: bool,
+        transport: TransportName,
     ) -> None:
-        sources, targets = (plan.owned, plan.copies) if outward else (plan.copies, plan.owned)
+        sources, targets = (plan.owned, plan.ghosts) if owner_to_ghost else (plan.ghosts, plan.owned)
         self.sent = tuple(size * len(slots) for slots in sources)
         self.received = tuple(size * len(slots) for slots in targets)
         self.transport: Transport = open_transport(
@@ -47,12 +54,14 @@ class _Direction:
         )
         self.source_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *sources]))
         self.target_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *targets]))
-        # One launch may unpack several messages only if no two of them write the same slot.
+        # One launch may unpack several messages only if no two of them write the same element.
         self.disjoint = all_distinct(*targets)
-        #: Stream of exchanges that are device work only. It overlaps with the caller's stream and has priority.
-        self.stream = backend.stream(urgent=True) if backend.concurrent_streams and self.transport.capturable else None
+        #: Stream of exchanges without host work. It overlaps with the caller's stream and has priority.
+        self.stream = (
+            backend.stream(high_priority=True) if backend.concurrent_streams and self.transport.capturable else None
+        )
         self.received_events: deque[Any] = deque()
-        self.next_slot = 0
+        self.next_buffer = 0
         self.in_flight: deque[tuple[int, int, Mode]] = deque()
 
 
@@ -80,7 +89,7 @@ class HaloExchange:
         Args:
             backend: the device of the arrays.
             world: the ranks.
-            plan: the slots.
+            plan: the slots (indices of array elements) to send and to receive.
             store: type of the array elements; float16 is transferred in its stored form, scaled or not.
             transport: how messages travel.
             predict: used by "auto" to choose a transport by prediction and timing; otherwise "auto" opens the first
@@ -96,8 +105,8 @@ class HaloExchange:
         self._bound: dict[tuple[int, Mode], tuple[_Direction, _Launches, _Launches]] = {}
         #: Disables all exchanges, to measure the cost of a step without messages.
         self.disabled = False
-        #: Predict and time exchanges as parts of graphs, where the device and the transport allow it.
-        self.replayed = True
+        #: Whether exchanges are predicted and timed as parts of graphs, where device and transport allow it.
+        self.use_graphs = True
         #: Called before a transport is replaced, to discard graphs that contain its exchanges.
         self.before_change: list[Callable[[], None]] = []
         #: Timer around the work on the exchange's own stream.
@@ -106,15 +115,15 @@ class HaloExchange:
     @property
     def bytes(self) -> int:
         """Bytes that this rank sends and receives in one exchange of any mode."""
-        return self._size * sum(len(slots) for slots in (*self.plan.owned, *self.plan.copies))
+        return self._size * sum(len(slots) for slots in (*self.plan.owned, *self.plan.ghosts))
 
     def sent(self, channel: str, mode: Mode = "gather") -> Messages:
         """Return the messages sent in one exchange."""
-        return Messages(channel, sent=self._sizes(self.plan.owned if mode == "gather" else self.plan.copies))
+        return Messages(channel, sent=self._sizes(self.plan.owned if mode == "gather" else self.plan.ghosts))
 
     def received(self, channel: str, mode: Mode = "gather") -> Messages:
         """Return the messages received in one exchange."""
-        return Messages(channel, received=self._sizes(self.plan.copies if mode == "gather" else self.plan.owned))
+        return Messages(channel, received=self._sizes(self.plan.ghosts if mode == "gather" else self.plan.owned))
 
     def _sizes(self, slots_by_peer: tuple[Slots, ...]) -> tuple[tuple[int, int], ...]:
         return tuple(
@@ -123,13 +132,13 @@ class HaloExchange:
 
     @property
     def capturable(self) -> bool:
-        """Whether prepared exchanges are device work only and may be captured in a graph."""
+        """Whether prepared exchanges need no host work, so that a graph can contain them."""
         return bool(self._directions) and all(direction.transport.capturable for direction in self._directions.values())
 
     @property
-    def next_slots(self) -> tuple[int, ...]:
-        """Return the slots of the next exchanges; a captured graph must be replayed from the slots of its capture."""
-        return tuple(direction.next_slot for _, direction in sorted(self._directions.items()))
+    def next_buffers(self) -> tuple[int, ...]:
+        """Return the buffers of the next exchanges; a graph must be replayed from the buffers at its capture."""
+        return tuple(direction.next_buffer for _, direction in sorted(self._directions.items()))
 
     @property
     def transport_name(self) -> str:
@@ -137,14 +146,15 @@ class HaloExchange:
         return next((direction.transport.name for _, direction in sorted(self._directions.items())), "none")
 
     @property
-    def refused(self) -> tuple[str, ...]:
-        """Return why `auto` did not use other transports, such as memory of a peer that cannot be mapped."""
-        return tuple(line for _, direction in sorted(self._directions.items()) for line in direction.transport.refused)
+    def rejected_transports(self) -> tuple[str, ...]:
+        """Return reasons why `auto` did not use other transports, such as memory of a peer that cannot be mapped."""
+        return tuple(line for _, direction in sorted(self._directions.items()) for line in direction.transport.rejected)
 
     def slots(self, mode: Mode) -> tuple[Array, Array]:
-        """Return the device arrays of source and target slots, ordered by peer; needs `prepare`.
+        """Return the device arrays of source and target slots (indices of elements), ordered by peer.
 
-        They may be rewritten between exchanges. Target slots must differ, except for one slot that is never read.
+        Call `prepare` first. The slots may be rewritten between exchanges. Target slots must be distinct; only a dummy
+        element, which is never read, may occur several times.
         """
         direction = self._directions[mode == "gather"]
         return direction.source_slots, direction.target_slots
@@ -180,17 +190,17 @@ class HaloExchange:
             raise TransportError(
                 f"rank {self.world.rank}: {MAX_IN_FLIGHT} exchanges are already in flight; finish one first"
             )
-        slot = direction.next_slot
+        buffer_index = direction.next_buffer
         if direction.stream is not None:
             direction.stream.wait(self.backend.current().record())
             with self.backend.use(direction.stream), self.overlap_timer("exchange"):
-                self._send(direction, packs[slot], slot)
-                self._receive(direction, unpacks[slot], slot)
+                self._send(direction, packs[buffer_index], buffer_index)
+                self._receive(direction, unpacks[buffer_index], buffer_index)
                 direction.received_events.append(direction.stream.record())
         else:
-            self._send(direction, packs[slot], slot)
-        direction.in_flight.append((slot, pointer, mode))
-        direction.next_slot = (slot + 1) % direction.transport.slots
+            self._send(direction, packs[buffer_index], buffer_index)
+        direction.in_flight.append((buffer_index, pointer, mode))
+        direction.next_buffer = (buffer_index + 1) % direction.transport.buffer_count
 
     def finish(self, array: Array, mode: Mode = "gather") -> None:
         """Receive and unpack the messages, in the order of the current stream.
@@ -207,24 +217,24 @@ class HaloExchange:
                 f"rank {self.world.rank}: the exchange to finish ({mode}) is not the one that was started first"
             )
         direction, _, unpacks = bound
-        slot = direction.in_flight[0][0]
+        buffer_index = direction.in_flight[0][0]
         if direction.stream is not None:
             self.backend.current().wait(direction.received_events.popleft())
         else:
-            self._receive(direction, unpacks[slot], slot)
+            self._receive(direction, unpacks[buffer_index], buffer_index)
         direction.in_flight.popleft()
 
     @staticmethod
-    def _send(direction: _Direction, pack: Launch, slot: int) -> None:
-        direction.transport.acquire(slot)
+    def _send(direction: _Direction, pack: Launch, buffer_index: int) -> None:
+        direction.transport.acquire(buffer_index)
         pack()
-        direction.transport.send(slot)
+        direction.transport.send(buffer_index)
 
     @staticmethod
-    def _receive(direction: _Direction, unpack: Launch, slot: int) -> None:
-        direction.transport.receive(slot)
+    def _receive(direction: _Direction, unpack: Launch, buffer_index: int) -> None:
+        direction.transport.receive(buffer_index)
         unpack()
-        direction.transport.release(slot)
+        direction.transport.release(buffer_index)
 
     def close(self) -> None:
         """Close the transports (collective). Discard captured graphs first.
@@ -241,52 +251,56 @@ class HaloExchange:
 
     def _check_idle(self, action: str) -> None:
         if any(direction.in_flight for direction in self._directions.values()):
-            raise TransportError(f"rank {self.world.rank}: {action} while an exchange is in flight")
+            raise TransportError(f"rank {self.world.rank}: cannot {action} while an exchange is in flight")
 
-    def _direction(self, outward: bool) -> _Direction:
-        if outward not in self._directions:
-            times = self._times(outward)
-            if not times or not self._choose(outward, times):
-                self._directions[outward] = self._open(outward, self.transport)
-        return self._directions[outward]
+    def _direction(self, owner_to_ghost: bool) -> _Direction:
+        if owner_to_ghost not in self._directions:
+            times = self._times(owner_to_ghost)
+            if not times or not self._choose(owner_to_ghost, times):
+                self._directions[owner_to_ghost] = self._open(owner_to_ghost, self.transport)
+        return self._directions[owner_to_ghost]
 
-    def _open(self, outward: bool, transport: str) -> _Direction:
+    def _open(self, owner_to_ghost: bool, transport: str) -> _Direction:
         name = cast(TransportName, transport)
-        return _Direction(self.backend, self.world, self.plan, self._size, outward=outward, transport=name)
+        return _Direction(
+            self.backend, self.world, self.plan, self._size, owner_to_ghost=owner_to_ghost, transport=name
+        )
 
-    def _times(self, outward: bool) -> dict[str, float]:
+    def _times(self, owner_to_ghost: bool) -> dict[str, float]:
         """Return the predicted seconds by transport; empty without a predictor or if there is no choice."""
         if self._predict is None or self.transport != "auto" or self.world.size == 1:
             return {}
-        if is_emulated(self.backend, self.world):  # a machine file of other hardware would be measured again
+        if is_emulated(
+            self.backend, self.world
+        ):  # the machine file describes other hardware: a prediction would measure anew
             return {}
-        owned_bytes, copy_bytes = (
-            [self._size * len(slots) for slots in lists] for lists in (self.plan.owned, self.plan.copies)
+        owned_bytes, ghost_bytes = (
+            [self._size * len(slots) for slots in lists] for lists in (self.plan.owned, self.plan.ghosts)
         )
-        sent, received = (owned_bytes, copy_bytes) if outward else (copy_bytes, owned_bytes)
-        return self._predict(self.backend, self.world, self.plan.peers, sent, received, graphs=self.replayed)
+        sent, received = (owned_bytes, ghost_bytes) if owner_to_ghost else (ghost_bytes, owned_bytes)
+        return self._predict(self.backend, self.world, self.plan.peers, sent, received, graphs=self.use_graphs)
 
-    def _choose(self, outward: bool, times: dict[str, float], fallback_reason: str = "") -> bool:
+    def _choose(self, owner_to_ghost: bool, times: dict[str, float], fallback_reason: str = "") -> bool:
         """Open the fastest transport, if any can be opened; return whether it differs from the present one."""
-        present = self._directions.get(outward)
-        name = self._decided[outward].transport if present is not None else ""
+        present = self._directions.get(owner_to_ghost)
+        name = self._decided[owner_to_ghost].transport if present is not None else ""
         choice = decide(
             self.world,
             times,
-            lambda other: present if present is not None and other == name else self._open(outward, other),
+            lambda other: present if present is not None and other == name else self._open(owner_to_ghost, other),
             self._trial,
             lambda direction: direction.transport.close(),
             fallback_reason=fallback_reason,
         )
         if choice is None:
             return False
-        self._directions[outward], self._decided[outward] = choice
+        self._directions[owner_to_ghost], self._decided[owner_to_ghost] = choice
         self.decisions.append(choice[1])
         return choice[0] is not present
 
     @property
     def can_reconsider(self) -> bool:
-        """Return whether transports were chosen by prediction and can be replaced (slots are those of the plan)."""
+        """Return whether transports were chosen by prediction and can be replaced: `slots` are not rewritten."""
         return bool(self._decided) and not self.plan.sized
 
     def reconsider(self, seconds: float = _TRIAL_SECONDS) -> bool:
@@ -297,24 +311,24 @@ class HaloExchange:
         Raises:
             TransportError: an exchange is in flight.
         """
-        self._check_idle("reconsider")
+        self._check_idle("choose transports again")
         changed = False
-        for outward, decision in sorted(self._decided.items()) if self.can_reconsider else ():
-            direction = self._directions[outward]
+        for owner_to_ghost, decision in sorted(self._decided.items()) if self.can_reconsider else ():
+            direction = self._directions[owner_to_ghost]
             earlier_time, current = decision.measured[decision.transport], self._trial(direction, seconds)
             if drifted(earlier_time, current):
                 for discard_graphs in self.before_change:
                     discard_graphs()
-                if self._choose(outward, dict(decision.predicted), decision.change_since_choice(current)):
+                if self._choose(owner_to_ghost, dict(decision.predicted), decision.change_since_choice(current)):
                     changed = True
                     for key in [key for key, bound in self._bound.items() if bound[0] is direction]:
-                        self._bind_launches(self._directions[outward], *key)
+                        self._bind_launches(self._directions[owner_to_ghost], *key)
         return changed
 
     def trial(self, mode: Mode = "gather", seconds: float = _TRIAL_SECONDS) -> float:
         """Return the seconds of one exchange, timed for `seconds` on scratch arrays (collective).
 
-        It is timed in a graph if steps are `replayed` and the transport is capturable.
+        It is timed in a graph if steps are replayed and the transport is capturable.
 
         Raises:
             TransportError: the transport cannot be opened, or an exchange is in flight.
@@ -336,7 +350,7 @@ class HaloExchange:
         return self._timing(direction, seconds).minimum
 
     def _timing(self, direction: _Direction, seconds: float) -> Timing:
-        return timed_exchange(self.backend, self.world, self.store, direction.transport, seconds, graph=self.replayed)
+        return timed_exchange(self.backend, self.world, self.store, direction.transport, seconds, graph=self.use_graphs)
 
     def _bind(self, pointer: int, array: Array, mode: Mode) -> tuple[_Direction, _Launches, _Launches]:
         if mode not in ("gather", "scatter", "scatter_add"):

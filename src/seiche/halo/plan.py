@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plan of a halo exchange: the slots of a flat array that ranks copy from each other, in an agreed order."""
+"""Plan of a halo exchange: slots (indices) of a flat array that ranks copy from each other, in an agreed order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seiche.errors import TransportError
 Slots: TypeAlias = npt.NDArray[np.uint32]
 Keys: TypeAlias = npt.NDArray[np.int64]
 
-#: Request of a rank: by peer, the keys (k,) of the values and the local slots (k,) of their copies.
+#: Request of a rank: by peer, the keys (k,) of the values and the local slots (k,) of their ghosts.
 Request: TypeAlias = Mapping[int, tuple[Keys, Slots]]
 
 
@@ -24,21 +24,21 @@ Request: TypeAlias = Mapping[int, tuple[Keys, Slots]]
 class HaloPlan:
     """The slots that a rank shares with its `peers` (ranks, ascending, possibly including itself).
 
-    For peer number k, `owned[k]` are local slots of which the peer has copies, and `copies[k]` are local copies of the
-    peer's slots. Element j of `owned[k]` corresponds to element j of the peer's `copies` for this rank.
+    For peer number k, `owned[k]` are local slots of which the peer has ghosts, and `ghosts[k]` are local ghosts
+    (copies) of the peer's slots. Element j of `owned[k]` corresponds to element j of the peer's `ghosts` for this rank.
 
-    - *gather* sends owner to copy,
-    - *scatter* sends copy to owner, replacing its value,
-    - *scatter_add* sends copy to owner, adding to its value; messages are added in ascending order of the peers.
+    - *gather* sends owner to ghost,
+    - *scatter* sends ghost to owner, replacing its value,
+    - *scatter_add* sends ghost to owner, adding to its value; messages are added in ascending order of the peers.
 
-    A slot is the copy of at most one value. A value has at most one copy per peer.
+    A slot is the ghost of at most one value. A value has at most one ghost per peer.
 
     With `sized`, only the lengths of the lists are meaningful: `HaloExchange.slots` are written before use.
     """
 
     peers: tuple[int, ...]
     owned: tuple[Slots, ...]
-    copies: tuple[Slots, ...]
+    ghosts: tuple[Slots, ...]
     sized: bool = False
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class HaloPlan:
         """
         if list(self.peers) != sorted(set(self.peers)):
             raise TransportError(f"peers of a halo plan must be ascending and unique: {self.peers}")
-        if not len(self.peers) == len(self.owned) == len(self.copies):
+        if not len(self.peers) == len(self.owned) == len(self.ghosts):
             raise TransportError(
                 f"a halo plan of {len(self.peers)} peers requires one list of owned slots and one of copies per peer"
             )
@@ -58,19 +58,19 @@ class HaloPlan:
         for peer, owned in zip(self.peers, self.owned, strict=True):
             if not all_distinct(owned):
                 raise TransportError(f"halo plan: the list for rank {peer} contains a slot twice")
-        if not all_distinct(*self.copies):
+        if not all_distinct(*self.ghosts):
             raise TransportError("internal error: two values of the halo plan would be stored at the same index")
 
     @property
     def slots(self) -> int:
         """Minimum number of elements of an array of this plan (greatest slot + 1)."""
-        return max((int(slots.max()) + 1 for slots in (*self.owned, *self.copies) if len(slots)), default=0)
+        return max((int(slots.max()) + 1 for slots in (*self.owned, *self.ghosts) if len(slots)), default=0)
 
 
 def plan_of_sizes(peers: Sequence[int], sent: Sequence[int], received: Sequence[int]) -> HaloPlan:
     """Return the plan of a *gather* whose messages have the given numbers of values; slots are set later."""
-    owned, copies = (tuple(np.zeros(count, np.uint32) for count in counts) for counts in (sent, received))
-    return HaloPlan(tuple(peers), owned, copies, sized=True)
+    owned, ghosts = (tuple(np.zeros(count, np.uint32) for count in counts) for counts in (sent, received))
+    return HaloPlan(tuple(peers), owned, ghosts, sized=True)
 
 
 def all_distinct(*lists: Slots) -> bool:
@@ -82,12 +82,12 @@ def all_distinct(*lists: Slots) -> bool:
 def build_plan(world: World, requests: Request, locate: Callable[[Keys], npt.NDArray[np.integer]]) -> HaloPlan:
     """Return the plan that provides every rank with the values it requests (collective).
 
-    The values of a message are ordered by the slots of their copies: unpacking then writes memory in ascending order.
+    The values of a message are ordered by the slots of their ghosts: unpacking then writes memory in ascending order.
 
     Args:
         world: the ranks. A serial world can request values only from itself (rank 0).
         requests: by peer, the keys of the values (global numbers used by both sides, for example
-            site * Q + direction, without repetition) and the local slots of their copies, (k,) each.
+            site * Q + direction, without repetition) and the local slots of their ghosts, (k,) each.
         locate: returns the slots (k,) of keys (k,) requested from this rank, negative where the key is not owned.
 
     Raises:
@@ -110,11 +110,11 @@ def build_plan(world: World, requests: Request, locate: Callable[[Keys], npt.NDA
         owned[peer] = np.where(slots < 0, 0, slots).astype(np.uint32)
     raise_together(world, problem)
     empty = np.zeros(0, np.uint32)
-    copies = {peer: slots for peer, (_, slots) in requests.items() if len(slots)}
-    peers = tuple(sorted(owned.keys() | copies.keys()))
+    ghosts = {peer: slots for peer, (_, slots) in requests.items() if len(slots)}
+    peers = tuple(sorted(owned.keys() | ghosts.keys()))
     plan = None
     try:
-        plan = HaloPlan(peers, tuple(owned.get(p, empty) for p in peers), tuple(copies.get(p, empty) for p in peers))
+        plan = HaloPlan(peers, tuple(owned.get(p, empty) for p in peers), tuple(ghosts.get(p, empty) for p in peers))
     except TransportError as error:
         problem = f"rank {world.rank}: {error}"
     raise_together(world, problem)

@@ -21,7 +21,7 @@ def timed_exchange(
 ) -> Timing:
     """Return the timing of one exchange of messages of the transport's sizes (collective).
 
-    All slots of the transport are used in turn; no other exchange may be in flight.
+    All buffers of the transport are used in turn; no other exchange may be in flight.
 
     Args:
         backend: the device.
@@ -45,27 +45,27 @@ def timed_exchange(
         for slot_addresses in transport.incoming
     ]
 
-    def exchange_all_slots() -> None:
-        for slot in range(transport.slots):
-            transport.acquire(slot)
-            for launch in packs[slot]:
+    def exchange_all_buffers() -> None:
+        for buffer_index in range(transport.buffer_count):
+            transport.acquire(buffer_index)
+            for launch in packs[buffer_index]:
                 launch()
-            transport.send(slot)
-            transport.receive(slot)
-            for launch in unpacks[slot]:
+            transport.send(buffer_index)
+            transport.receive(buffer_index)
+            for launch in unpacks[buffer_index]:
                 launch()
-            transport.release(slot)
+            transport.release(buffer_index)
 
     if not (graph and backend.has_graphs and transport.capturable):
-        return timed_together(world, queued(backend, exchange_all_slots), seconds).part(transport.slots)
-    rounds = max(1, _EXCHANGES // transport.slots)
+        return timed_together(world, queued(backend, exchange_all_buffers), seconds).part(transport.buffer_count)
+    rounds = max(1, _EXCHANGES // transport.buffer_count)
 
     def exchange_repeatedly() -> None:
         for _ in range(rounds):
-            exchange_all_slots()
+            exchange_all_buffers()
 
     world.barrier()
-    exchange_all_slots()  # resources opened on first use cannot be captured
+    exchange_all_buffers()  # resources opened on first use cannot be captured
     backend.synchronize()
     replay = backend.capture(exchange_repeatedly)
-    return timed_together(world, queued(backend, replay.launch), seconds).part(rounds * transport.slots)
+    return timed_together(world, queued(backend, replay.launch), seconds).part(rounds * transport.buffer_count)

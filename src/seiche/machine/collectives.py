@@ -116,7 +116,7 @@ class Exchange:
         #: Choices made by a machine file, in order.
         self.decisions = [self.decision] if self.decision.measured else []
         #: Reasons why other strategies were not used: those of "auto" are logged only.
-        self.refused: tuple[str, ...] = ()
+        self.rejected_transports: tuple[str, ...] = ()
         self._closed = False
 
     def __call__(self) -> None:

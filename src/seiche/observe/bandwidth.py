@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Aggregate copy bandwidth of all ranks, the reference of relative bandwidths."""
+"""Aggregate copy bandwidth of all ranks, the reference for relative bandwidths."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def copy_bandwidth(backend: Backend, world: World) -> float:
 def copy_bandwidth_interval(backend: Backend, world: World) -> tuple[float, tuple[float, float]]:
     """Return the bandwidth of `copy_bandwidth` and the rates of its slowest and fastest round (collective).
 
-    For seven rounds of any distribution, the true median lies between them with probability 63/64.
+    For seven independent rounds, the true median lies between them with probability 63/64, whatever the distribution.
     """
     has_started = False
 
-    def ready() -> None:
+    def synchronise() -> None:
         nonlocal has_started
         if not has_started:
             has_started = True
@@ -37,7 +37,7 @@ def copy_bandwidth_interval(backend: Backend, world: World) -> tuple[float, tupl
         world.barrier()
 
     try:
-        size, seconds = backend.copy_times(ready, world.local_size)
+        size, seconds = backend.copy_times(synchronise, world.local_size)
     except BackendUnavailable as error:
         if not has_started:
             raise_together(world, str(error), BackendUnavailable)

@@ -47,7 +47,7 @@ class StepExchange(Protocol):
         """Name of the transport."""
 
     @property
-    def refused(self) -> tuple[str, ...]:
+    def rejected_transports(self) -> tuple[str, ...]:
         """Reasons why other transports were not used."""
 
     @property
@@ -275,8 +275,8 @@ class SolverBase(ABC):
     def decisions(self) -> list[str]:
         """Return choices based on a machine file, and transports not usable, with reasons (not collective)."""
         choices = [choice.describe() for exchange in self.exchanges for choice in exchange.decisions]
-        refused = [line for exchange in self.exchanges for line in exchange.refused]
-        return list(dict.fromkeys([*choices, *refused]))
+        rejected_transports = [line for exchange in self.exchanges for line in exchange.rejected_transports]
+        return list(dict.fromkeys([*choices, *rejected_transports]))
 
     def reconsider(self) -> None:
         """Choose transports again if messages are slower than predicted; call after `finish`. Results do not change."""

@@ -10,12 +10,12 @@ from seiche.backend.base import Graph
 from seiche.halo.exchange import HaloExchange
 from seiche.observe.stage import Stage
 
-#: Steps of a graph: a multiple of the number of phases and of transport slots, so that a replay restores them.
+#: Steps of a graph: a multiple of the number of phases and of buffers of a transport, so that a replay restores them.
 GRAPH_STEPS = 32
 
 
 class Replay:
-    """Captured graphs of consecutive steps, one for each key and state of the transport slots."""
+    """Captured graphs of consecutive steps, one for each key and state of the buffers of a transport."""
 
     def __init__(self, backend: Backend, exchanges: Sequence[HaloExchange]) -> None:
         """Create without graphs; `exchanges` are those of a step."""
@@ -32,7 +32,7 @@ class Replay:
                 for stage in stages:
                     stage.action()
 
-        state = (key, *(slot for exchange in self._exchanges for slot in exchange.next_slots))
+        state = (key, *(index for exchange in self._exchanges for index in exchange.next_buffers))
         if state not in self._graphs:
             self._graphs[state] = self._backend.capture(run)
         self._graphs[state].launch()

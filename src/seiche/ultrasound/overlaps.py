@@ -73,7 +73,7 @@ class LocalBasis:
             self._transport,  # type: ignore[arg-type]
             predict=predicted_transport_times,
         )
-        exchange.replayed = False  # steps on several ranks are not replayed as graphs
+        exchange.use_graphs = False  # steps on several ranks are not replayed as graphs
         self.exchanges.append(exchange)
         return (
             MessageAction("send halo", lambda: exchange.start(array), exchange.sent("overlaps")),

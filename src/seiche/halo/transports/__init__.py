@@ -63,16 +63,16 @@ def open_transport(
         transport.name = name
         return transport
 
-    refused: list[str] = []
+    rejected: list[str] = []
     for candidate in candidates[:-1]:
         try:
             opened = open_named(candidate)
-            opened.refused = tuple(refused)
+            opened.rejected = tuple(rejected)
             return opened
         except TransportError as error:  # raised on all ranks together
-            refused.append(f"transport {candidate} is not used: {error}")
+            rejected.append(f"transport {candidate} is not used: {error}")
             if world.rank == 0:
                 _log.info("transport %s is not used: %s", candidate, error)
     opened = open_named(candidates[-1])
-    opened.refused = tuple(refused)
+    opened.rejected = tuple(rejected)
     return opened

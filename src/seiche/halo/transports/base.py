@@ -23,28 +23,29 @@ class Transport(ABC):
     """Repeated exchange of one message with every peer, in one direction of a plan.
 
     The transport owns the buffers; the halo exchange launches the kernels that pack and unpack messages. Successive
-    exchanges use the `slots` of a transport in turn. An exchange that uses `slot` has these steps:
+    exchanges use the buffers 0 ... `buffer_count` - 1 of a transport in turn. The steps of an exchange, with
+    `index = buffer_index`:
 
-    1. `acquire(slot)`: subsequent work in the current stream may write `outgoing[slot]`;
+    1. `acquire(index)`: subsequent work in the current stream may write `outgoing[index]`;
     2. the pack kernels are launched in the current stream;
-    3. `send(slot)`: the packed messages are sent in stream order; the call returns immediately;
-    4. other work may be launched, including steps 1-3 of the next slot;
-    5. `receive(slot)`: subsequent work in the current stream may read the messages in `incoming[slot]`;
+    3. `send(index)`: the packed messages are sent in stream order; the call returns immediately;
+    4. other work may be launched, including steps 1-3 of the next buffer;
+    5. `receive(index)`: subsequent work in the current stream may read the messages in `incoming[index]`;
     6. the unpack kernels are launched in the current stream;
-    7. `release(slot)`: subsequent messages may overwrite `incoming[slot]` after the work launched so far.
+    7. `release(index)`: subsequent messages may overwrite `incoming[index]` after the work launched so far.
 
-    `outgoing[slot][k]` and `incoming[slot][k]` are the device addresses of the messages to and from the k-th peer.
+    `outgoing[index][k]` and `incoming[index][k]` are the device addresses of the messages to and from the k-th peer.
     Messages at consecutive addresses are packed by one launch. Empty messages are not sent.
 
     If `capturable`, steps 1-7 consist of device work only, so that they can be captured in a CUDA graph and replayed
-    without host calls. The number of exchanges in a graph is a multiple of `slots`.
+    without host calls. The number of exchanges in a graph is a multiple of `buffer_count`.
 
     The transports:
 
     - `local`: the only peer is this rank, and `incoming` is `outgoing`, without a transfer. Capturable.
     - `host`: `send` copies to pinned memory on a separate stream; `receive` waits for that copy, exchanges by MPI and
       copies back. Not capturable.
-    - `peer`: `outgoing[slot][k]` is mapped memory of the neighbour, so the pack kernel writes the message to its
+    - `peer`: `outgoing[index][k]` is mapped memory of the neighbour, so the pack kernel writes the message to its
       destination. `send` launches the kernel that increments the neighbour's counter, `receive` the kernel that waits
       for the counter of this rank. Capturable.
     - `nccl`: device buffers; `send` queues one group of sends and receives on a separate stream after an event,
@@ -54,10 +55,10 @@ class Transport(ABC):
     """
 
     name: str = ""
-    #: Why `auto` did not use transports that it tried before this one.
-    refused: tuple[str, ...] = ()
+    #: Reasons why `auto` did not use transports that it tried before this one.
+    rejected: tuple[str, ...] = ()
     capturable: bool = False
-    slots: int = MAX_IN_FLIGHT
+    buffer_count: int = MAX_IN_FLIGHT
     outgoing: tuple[Integers, ...]
     incoming: tuple[Integers, ...]
 
@@ -116,24 +117,24 @@ class Transport(ABC):
             raise TransportError(f"rank {self.world.rank}, {action}, peers {self.peers}: {error}") from error
 
     def buffers(self, sizes: Integers) -> list[Array]:
-        """Allocate device buffers for messages of `sizes` bytes, one per slot."""
-        return [self.backend.zeros(max(1, sum(sizes)), np.uint8) for _ in range(self.slots)]
+        """Allocate device buffers for messages of `sizes` bytes, one per buffer index."""
+        return [self.backend.zeros(max(1, sum(sizes)), np.uint8) for _ in range(self.buffer_count)]
 
-    def acquire(self, slot: int) -> None:
-        """Allow subsequent work in the current stream to write `outgoing[slot]`."""
-        del slot
-
-    @abstractmethod
-    def send(self, slot: int) -> None:
-        """Send the messages in `outgoing[slot]` after the work launched so far."""
+    def acquire(self, buffer_index: int) -> None:
+        """Allow subsequent work in the current stream to write `outgoing[buffer_index]`."""
+        del buffer_index
 
     @abstractmethod
-    def receive(self, slot: int) -> None:
-        """Make the messages in `incoming[slot]` available to subsequent work in the current stream."""
+    def send(self, buffer_index: int) -> None:
+        """Send the messages in `outgoing[buffer_index]` after the work launched so far."""
 
-    def release(self, slot: int) -> None:
-        """Allow subsequent messages to overwrite `incoming[slot]` after the work launched so far."""
-        del slot
+    @abstractmethod
+    def receive(self, buffer_index: int) -> None:
+        """Make the messages in `incoming[buffer_index]` available to subsequent work in the current stream."""
+
+    def release(self, buffer_index: int) -> None:
+        """Allow subsequent messages to overwrite `incoming[buffer_index]` after the work launched so far."""
+        del buffer_index
 
     def failure(self) -> str | None:
         """Describe the message for which a wait on the device timed out, or return None; the device must be idle."""

@@ -63,28 +63,28 @@ class DeviceMpiTransport(Transport):
             if size
         ]
 
-    def acquire(self, slot: int) -> None:
-        """Wait until the slot's earlier messages are sent, then start its receives once the kernels have finished."""
-        self.wait(self._sends[slot], "sending")
+    def acquire(self, buffer_index: int) -> None:
+        """Wait until the buffer's earlier messages are sent, then start its receives once the kernels have finished."""
+        self.wait(self._sends[buffer_index], "sending")
         self.backend.current().synchronize()
-        self._mpi.Prequest.Startall(self._receives[slot])
+        self._mpi.Prequest.Startall(self._receives[buffer_index])
 
-    def send(self, slot: int) -> None:
+    def send(self, buffer_index: int) -> None:
         """Send after the pack kernels."""
         self.backend.current().synchronize()
-        self._mpi.Prequest.Startall(self._sends[slot])
+        self._mpi.Prequest.Startall(self._sends[buffer_index])
 
-    def receive(self, slot: int) -> None:
+    def receive(self, buffer_index: int) -> None:
         """Wait for the messages while kernels of the current stream continue."""
-        self.wait(self._receives[slot], "receiving")
+        self.wait(self._receives[buffer_index], "receiving")
 
     def close(self) -> None:
         """Free requests and communicator (collective)."""
-        for slot in range(self.slots):
-            self.wait(self._sends[slot], "sending")
-            for request in self._sends[slot] + self._receives[slot]:
+        for buffer_index in range(self.buffer_count):
+            self.wait(self._sends[buffer_index], "sending")
+            for request in self._sends[buffer_index] + self._receives[buffer_index]:
                 request.Free()
-            self._sends[slot], self._receives[slot] = [], []
+            self._sends[buffer_index], self._receives[buffer_index] = [], []
         if self._comm is not None:
             self._comm.Free()
             self._comm = None

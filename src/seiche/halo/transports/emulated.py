@@ -39,7 +39,7 @@ class EmulatedTransport(Transport):
         backend = self.backend
         return backend.ledger if isinstance(backend, PlannedBackend) and not backend.running else None
 
-    def send(self, slot: int) -> None:
+    def send(self, buffer_index: int) -> None:
         """Count the messages of an exchange, or transfer them."""
         if (ledger := self._ledger) is not None:
             sizes = zip(self.peers, self.sent, self.received, strict=True)
@@ -50,10 +50,12 @@ class EmulatedTransport(Transport):
         begin = 0
         for peer, size in zip(self.peers, self.sent, strict=True):
             if size:
-                self.world.comm.put(peer, (self._label, slot), self._out[slot][begin : begin + size].tobytes())
+                self.world.comm.put(
+                    peer, (self._label, buffer_index), self._out[buffer_index][begin : begin + size].tobytes()
+                )
             begin += size
 
-    def receive(self, slot: int) -> None:
+    def receive(self, buffer_index: int) -> None:
         """Take the messages sent by the peers."""
         if (ledger := self._ledger) is not None:
             ledger.arrivals += 1
@@ -61,8 +63,8 @@ class EmulatedTransport(Transport):
         begin = 0
         for peer, size in zip(self.peers, self.received, strict=True):
             if size:
-                message = self.world.comm.take(peer, (self._label, slot))
-                self._in[slot][begin : begin + size] = np.frombuffer(message, np.uint8)
+                message = self.world.comm.take(peer, (self._label, buffer_index))
+                self._in[buffer_index][begin : begin + size] = np.frombuffer(message, np.uint8)
             begin += size
 
     def close(self) -> None:

@@ -19,8 +19,8 @@ from seiche.errors import TransportError
 from seiche.halo.transports.base import Integers, Transport, message_addresses
 
 
-class _Slot:
-    """Buffers and requests of one slot."""
+class _BufferSet:
+    """Buffers and requests that one exchange uses."""
 
     def __init__(self, backend: Backend, sent: int, received: int) -> None:
         self.host_out = backend.pinned(max(1, sent), np.uint8)
@@ -34,7 +34,7 @@ class _Slot:
 
 
 class HostTransport(Transport):
-    """Persistent MPI requests on a separate communicator, with one tag per slot."""
+    """Persistent MPI requests on a separate communicator, with one tag per set of buffers."""
 
     def __init__(self, backend: Backend, world: World, peers: Integers, sent: Integers, received: Integers) -> None:
         """Allocate buffers and set up the requests (collective).
@@ -49,12 +49,16 @@ class HostTransport(Transport):
 
         self._mpi = MPI
         self._comm = world.comm.Dup()
-        self._slots = [_Slot(backend, sum(sent), sum(received)) for _ in range(self.slots)]
-        for tag, slot in enumerate(self._slots):
-            slot.sends = self._requests(self._comm.Send_init, slot.host_out, sent, tag)
-            slot.receives = self._requests(self._comm.Recv_init, slot.host_in, received, tag)
-        self.outgoing = tuple(message_addresses(backend.pointer(slot.device_out), sent) for slot in self._slots)
-        self.incoming = tuple(message_addresses(backend.pointer(slot.device_in), received) for slot in self._slots)
+        self._buffer_sets = [_BufferSet(backend, sum(sent), sum(received)) for _ in range(self.buffer_count)]
+        for tag, buffers in enumerate(self._buffer_sets):
+            buffers.sends = self._requests(self._comm.Send_init, buffers.host_out, sent, tag)
+            buffers.receives = self._requests(self._comm.Recv_init, buffers.host_in, received, tag)
+        self.outgoing = tuple(
+            message_addresses(backend.pointer(buffers.device_out), sent) for buffers in self._buffer_sets
+        )
+        self.incoming = tuple(
+            message_addresses(backend.pointer(buffers.device_in), received) for buffers in self._buffer_sets
+        )
 
     def _requests(self, set_up: Any, buffer: Any, sizes: Integers, tag: int) -> list[Any]:
         requests, begin = [], 0
@@ -64,45 +68,45 @@ class HostTransport(Transport):
             begin += size
         return requests
 
-    def acquire(self, slot: int) -> None:
-        """Wait until the slot's earlier messages are sent, then start its receives."""
-        slot_resources = self._slots[slot]
-        self.wait(slot_resources.sends, "sending")
+    def acquire(self, buffer_index: int) -> None:
+        """Wait until the buffer's earlier messages are sent, then start its receives."""
+        resources = self._buffer_sets[buffer_index]
+        self.wait(resources.sends, "sending")
         # The previous copy out of the pinned receive buffer must finish before MPI refills it.
-        slot_resources.stream.synchronize()
-        self._mpi.Prequest.Startall(slot_resources.receives)
+        resources.stream.synchronize()
+        self._mpi.Prequest.Startall(resources.receives)
 
-    def send(self, slot: int) -> None:
+    def send(self, buffer_index: int) -> None:
         """Send, or start the copy to the host if the device has separate memory."""
-        slot_resources = self._slots[slot]
+        resources = self._buffer_sets[buffer_index]
         if self.backend.host_memory:
-            self._mpi.Prequest.Startall(slot_resources.sends)
+            self._mpi.Prequest.Startall(resources.sends)
             return
-        # The event follows the pack kernels and the unpack kernels of the slot's previous message. Copies of this slot
-        # in both directions therefore start only after the kernels that use its buffers.
-        slot_resources.stream.wait(self.backend.clock().record())
-        with self.backend.use(slot_resources.stream):
-            self.backend.copy_to_host(slot_resources.device_out, slot_resources.host_out)
+        # The event follows the pack kernels and the unpack kernels of the buffer's previous message. Copies to and from
+        # these buffers therefore start only after the kernels that use its buffers.
+        resources.stream.wait(self.backend.clock().record())
+        with self.backend.use(resources.stream):
+            self.backend.copy_to_host(resources.device_out, resources.host_out)
 
-    def receive(self, slot: int) -> None:
+    def receive(self, buffer_index: int) -> None:
         """Wait for the messages while kernels of the current stream continue."""
-        slot_resources = self._slots[slot]
+        resources = self._buffer_sets[buffer_index]
         if not self.backend.host_memory:
-            slot_resources.stream.synchronize()
-            self._mpi.Prequest.Startall(slot_resources.sends)
-        self.wait(slot_resources.receives, "receiving")
+            resources.stream.synchronize()
+            self._mpi.Prequest.Startall(resources.sends)
+        self.wait(resources.receives, "receiving")
         if not self.backend.host_memory:
-            with self.backend.use(slot_resources.stream):
-                self.backend.copy_to_device(slot_resources.host_in, slot_resources.device_in)
-            self.backend.current().wait(slot_resources.stream.record())
+            with self.backend.use(resources.stream):
+                self.backend.copy_to_device(resources.host_in, resources.device_in)
+            self.backend.current().wait(resources.stream.record())
 
     def close(self) -> None:
         """Free requests and communicator (collective)."""
-        for slot in self._slots:
-            self.wait(slot.sends, "sending")
-            for request in slot.sends + slot.receives:
+        for buffers in self._buffer_sets:
+            self.wait(buffers.sends, "sending")
+            for request in buffers.sends + buffers.receives:
                 request.Free()
-            slot.sends, slot.receives = [], []
+            buffers.sends, buffers.receives = [], []
         if self._comm is not None:
             self._comm.Free()
             self._comm = None

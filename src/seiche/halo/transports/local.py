@@ -9,7 +9,7 @@ from seiche.halo.transports.base import Integers, Transport, message_addresses
 
 
 class LocalTransport(Transport):
-    """One buffer per slot, packed and unpacked in stream order."""
+    """Buffers that are packed and unpacked in stream order."""
 
     capturable = True
 
@@ -31,10 +31,10 @@ class LocalTransport(Transport):
             return f"transport 'local' cannot send from rank {self.world.rank} to rank {other_ranks[0]}; use 'host'"
         return None
 
-    def send(self, slot: int) -> None:
+    def send(self, buffer_index: int) -> None:
         """Do nothing: the message is in place."""
 
-    def receive(self, slot: int) -> None:
+    def receive(self, buffer_index: int) -> None:
         """Do nothing: the message is in place."""
 
     def close(self) -> None:

@@ -73,22 +73,22 @@ class NcclTransport(Transport):
             return "transport 'nccl' requires NCCL: pip install nvidia-nccl-cu13 (or -cu12)"
         return super().unreachable()
 
-    def send(self, slot: int) -> None:
+    def send(self, buffer_index: int) -> None:
         """Queue the group after the pack kernels, on the transport's stream."""
         stream: Any = self._stream
         stream.wait(self.backend.current().record())
         self._nccl.groupStart()
-        for peer, size, address in zip(self.peers, self.sent, self.outgoing[slot], strict=True):
+        for peer, size, address in zip(self.peers, self.sent, self.outgoing[buffer_index], strict=True):
             if size:
                 self._communicator.send(address, size, self._nccl.NCCL_UINT8, peer, stream.stream.ptr)
-        for peer, size, address in zip(self.peers, self.received, self.incoming[slot], strict=True):
+        for peer, size, address in zip(self.peers, self.received, self.incoming[buffer_index], strict=True):
             if size:
                 self._communicator.recv(address, size, self._nccl.NCCL_UINT8, peer, stream.stream.ptr)
         self._nccl.groupEnd()
 
-    def receive(self, slot: int) -> None:
+    def receive(self, buffer_index: int) -> None:
         """Make the current stream wait for the group."""
-        del slot
+        del buffer_index
         self.backend.current().wait(self._stream.record())
 
     def close(self) -> None:

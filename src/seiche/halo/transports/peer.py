@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Messages between GPUs of one host: the pack kernel writes to the neighbour's memory (CUDA IPC, NVLink).
 
-The memory of a rank contains, for each of four slots, the messages from its peers in sequence, followed by one counter
-per peer: the number of its last message. A peer without a message for this rank still increments its counter. With two
-exchanges in flight, a rank writes message n + 1 after it has received its peers' message n - 1. They sent that one
-after reading message n - 3. Four slots therefore need no acquire or release.
+The memory of a rank contains, for each of four buffers, the messages from its peers in sequence, followed by one
+counter per peer: the number of its last message. A peer without a message for this rank still increments its counter.
+With two exchanges in flight, a rank writes message n + 1 after it has received its peers' message n - 1. They sent that
+one after reading message n - 3. Four buffers therefore need no acquire or release.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PeerTransport(Transport):
     """Stores through CUDA IPC; an exchange consists of device work only."""
 
     capturable = True
-    slots = 2 * MAX_IN_FLIGHT
+    buffer_count = 2 * MAX_IN_FLIGHT
 
     def __init__(self, backend: Backend, world: World, peers: Integers, sent: Integers, received: Integers) -> None:
         """Allocate this rank's memory and map that of the peers (collective).
@@ -47,11 +47,13 @@ class PeerTransport(Transport):
         self._runtime = cuda_runtime()
         self._mapped: dict[int, int] = {}
         size = -(-sum(received) // _CACHE_LINE) * _CACHE_LINE
-        total_size = max(NONCE, self.slots * size + len(peers) * _COUNTER_BYTES)
+        total_size = max(NONCE, self.buffer_count * size + len(peers) * _COUNTER_BYTES)
         self._memory = int(self._runtime.malloc(total_size))
         self._runtime.memset(self._memory, 0, total_size)
-        self.incoming = tuple(message_addresses(self._memory + slot * size, received) for slot in range(self.slots))
-        counter_offsets = [self.slots * size + _COUNTER_BYTES * k for k in range(len(peers))]
+        self.incoming = tuple(
+            message_addresses(self._memory + buffer_index * size, received) for buffer_index in range(self.buffer_count)
+        )
+        counter_offsets = [self.buffer_count * size + _COUNTER_BYTES * k for k in range(len(peers))]
         self._map(size, counter_offsets)
         self._failed = backend.pinned(1, np.uint32)
         self._failed[0] = 0
@@ -64,7 +66,7 @@ class PeerTransport(Transport):
         self._publish = publish.bind(backend.pack(publish, flags=flags, sent=counts[0]), 0, len(peers))
         arguments = backend.pack(
             wait,
-            flags=self._memory + self.slots * size,
+            flags=self._memory + self.buffer_count * size,
             received=counts[1],
             failed=int(self._failed.ctypes.data),
             timeout=int(self._timeout * 1e9),
@@ -94,12 +96,15 @@ class PeerTransport(Transport):
         self._runtime.memcpy(self._memory, nonce.ctypes.data, NONCE, MEMCPY_DEFAULT)
         self.backend.synchronize()
         handles = {
-            peer: ([offset - self._memory for offset in (slot[k] for slot in self.incoming)], counter_offsets[k])
+            peer: (
+                [offset - self._memory for offset in (addresses[k] for addresses in self.incoming)],
+                counter_offsets[k],
+            )
             for k, peer in enumerate(self.peers)
         }
         handle = bytes(self._runtime.ipcGetMemHandle(self._memory))
         shared: list[tuple[bytes, dict[int, Any], bytes]] = self.world.allgather((handle, handles, nonce.tobytes()))
-        outgoing: list[list[int]] = [[] for _ in range(self.slots)]
+        outgoing: list[list[int]] = [[] for _ in range(self.buffer_count)]
         self._peer_counters: list[int] = []
         problem, content = None, np.zeros(NONCE, np.uint8)
         for peer in self.peers:
@@ -112,9 +117,9 @@ class PeerTransport(Transport):
             if content.tobytes() != shared[peer][2]:
                 problem = f"transport 'peer': rank {self.world.rank} mapped memory that does not belong to rank {peer}"
                 break
-            slots, counter = shared[peer][1][self.world.rank]
-            for slot, offset in enumerate(slots):
-                outgoing[slot].append(base + offset)
+            buffer_offsets, counter = shared[peer][1][self.world.rank]
+            for buffer_index, offset in enumerate(buffer_offsets):
+                outgoing[buffer_index].append(base + offset)
             self._peer_counters.append(base + counter)
         try:
             raise_together(self.world, problem)
@@ -131,14 +136,14 @@ class PeerTransport(Transport):
             self._mapped[peer] = int(self._runtime.ipcOpenMemHandle(handle, IPC_LAZY))
         return self._mapped[peer]
 
-    def send(self, slot: int) -> None:
+    def send(self, buffer_index: int) -> None:
         """Increment the peers' counters after the pack kernels."""
-        del slot
+        del buffer_index
         self._publish()
 
-    def receive(self, slot: int) -> None:
+    def receive(self, buffer_index: int) -> None:
         """Make the stream wait for the peers' counters."""
-        del slot
+        del buffer_index
         self._await()
 
     def failure(self) -> str | None:
