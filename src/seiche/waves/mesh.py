@@ -45,7 +45,7 @@ class Mesh:
         ghost_owner: rank of each ghost, (ghosts,).
         neighbours: index of the neighbour, -1 without one, (count, 2 dim, 2^(dim - 1)) int32.
         kinds: LOCAL, GHOST or NONE, same shape, int8.
-        child: position on the large face where this is the fine side, else -1, (count, 2 dim) int8.
+        child: position on the coarse face where this is the fine side, else -1, (count, 2 dim) int8.
     """
 
     def __init__(
