@@ -199,7 +199,7 @@ def test_points_of_a_sector_leave_the_origin_at_their_angles():
         (lambda: decibels([-1.0, 2.0]), "amplitudes: are not numbers >= 0 with one above 0"),
         (lambda: log_compression([1.0], 0.0), "factor: 0 is not a finite number > 0"),
         (lambda: scan_convert(np.ones((2, 2)), [1, 0], [0, 1], spacing=1.0), "angles: are not at least two numbers"),
-        (lambda: scan_convert(np.ones((2, 3)), [0, 1], [0, 1], spacing=1.0), "lines: shape (2, 3) is not (angles"),
+        (lambda: scan_convert(np.ones((2, 3)), [0, 1], [0, 1], spacing=0.1), "lines: shape (2, 3) is not (angles"),
         (lambda: scan_convert(np.ones((2, 2)), [0, 2], [0, 1], spacing=1.0), "angles, distances: must be within"),
         (lambda: scan_convert(np.ones((2, 2)), [0, 1], [0, 1]), "spacing, shape: exactly one of them is required"),
         (lambda: sector_points([0.0], [0.1], [1.0]), "origin: shape (1,) is not two or three finite numbers"),

@@ -119,12 +119,8 @@ def scan_convert(
     Raises:
         CaseError: an impossible value; names the argument.
     """
-    from scipy.interpolate import RegularGridInterpolator
-
     turns, lengths = _ascending("angles", angles), _ascending("distances", distances)
     values = _finite("lines", lines)
-    if values.shape != (len(turns), len(lengths)):
-        raise CaseError(f"lines: shape {values.shape} is not (angles, distances) = ({len(turns)}, {len(lengths)})")
     if np.abs(turns).max() >= np.pi / 2 or lengths[0] < 0:
         raise CaseError("angles, distances: must be within a right angle of the x axis, and not negative")
     if (spacing is None) == (shape is None):
@@ -141,10 +137,27 @@ def scan_convert(
     if len(shape) != 2 or min(shape) < 2:
         raise CaseError(f"shape: {shape} is not two numbers of at least 2 points; for spacings use smaller ones")
     x, y = (np.linspace(low, high, n) for low, high, n in zip(lows, highs, shape, strict=True))
+    return ScanImage(sector_values(values, turns, lengths, x, y, outside=outside), x, y)
+
+
+def sector_values(
+    lines: npt.ArrayLike, angles: npt.ArrayLike, distances: npt.ArrayLike, x: Floats, y: Floats, *, outside: float
+) -> Floats:
+    """Return an image (x, y) at given positions (m) from the apex of a sector; arguments as of `scan_convert`.
+
+    Raises:
+        CaseError: an impossible value; names the argument.
+    """
+    from scipy.interpolate import RegularGridInterpolator
+
+    turns, lengths = _ascending("angles", angles), _ascending("distances", distances)
+    values = _finite("lines", lines)
+    if values.shape != (len(turns), len(lengths)):
+        raise CaseError(f"lines: shape {values.shape} is not (angles, distances) = ({len(turns)}, {len(lengths)})")
     places = np.stack([np.arctan2(y, x[:, None]), np.hypot(x[:, None], y)], axis=-1)
     places = _onto_borders(places, turns, lengths)
     table = RegularGridInterpolator((turns, lengths), values, bounds_error=False, fill_value=outside)
-    return ScanImage(np.asarray(table(places), np.float64), x, y)
+    return np.asarray(table(places), np.float64)
 
 
 def _onto_borders(places: Floats, turns: Floats, lengths: Floats) -> Floats:
