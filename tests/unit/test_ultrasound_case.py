@@ -137,6 +137,28 @@ picture = "image.png"
     assert (tmp_path / "out" / "image.png").stat().st_size > 1000
 
 
+def test_the_image_of_an_absorbing_medium_is_compensated(tmp_path):
+    text = BASIC.partition("[[source]]")[0].replace("steps = 60", 'duration = "16 us"')
+    text = text.replace("[medium]", "[medium]\nalpha_coeff = 15\nalpha_power = 1.5", 1)
+    text += """[[source]]
+kind = "initial-ball"
+center = ["0 mm", "0 mm"]
+radius = "2 mm"
+pressure = "1 kPa"
+[record]
+ring = { center = ["0 mm", "0 mm"], radius = "6 mm" }
+[image]
+"""
+    found = []
+    for number, options in enumerate(([], ["image.compensate=300 kHz"])):
+        result = load(case(tmp_path, text), overrides=options, output=tmp_path / str(number)).run(visible=False)
+        found.append(result.summary["details"]["greatest_image"]["value"])
+    assert found[1] > 1.02 * found[0]
+    for change in (["medium.alpha_mode=relaxation"], ["medium.alpha_mode=no_absorption"]):
+        with pytest.raises(CaseError, match=r"image.compensate: needs a medium that absorbs by a power law"):
+            prepare(case(tmp_path, text), ["image.compensate=300 kHz", *change])
+
+
 def test_heat_and_dose_follow_from_the_amplitude(tmp_path):
     text = BASIC.replace("[medium]", "[medium]\nalpha_power = 2.0\nalpha_coeff = 4.0")
     text = text.replace("cfl = 0.3", "cfl = 0.1") + '[heat]\nduration = "2 s"\nconductivity = "0 W/m/K"\n'

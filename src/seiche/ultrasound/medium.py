@@ -100,7 +100,7 @@ class Medium:
         assert self.gain_below is not None
         if not (np.isfinite(self.gain_below) and self.gain_below > 0):
             raise CaseError(f"medium.gain_below: {self.gain_below:g} Hz is not a finite number > 0")
-        if self.alpha_coeff is None or self.alpha_mode == "relaxation":
+        if self.alpha_coeff is None or self.alpha_mode in ("relaxation", "no_absorption"):
             raise CaseError(
                 "medium.gain_below: needs a power law, with alpha_coeff and alpha_power, or Stokes absorption"
             )

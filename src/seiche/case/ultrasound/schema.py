@@ -364,4 +364,7 @@ class UltrasoundCase(CaseTable):
             raise ValueError('image: needs the series "p" among record.quantities')
         if self.image is not None and record.start != 0:
             raise ValueError("image: needs records from the first step; omit record.start")
+        if self.image is not None and self.image.compensate is not None:
+            if self.medium.exponent is None or self.medium.alpha_mode in ("relaxation", "no_absorption"):
+                raise ValueError("image.compensate: needs a medium that absorbs by a power law")
         return self
