@@ -15,7 +15,7 @@ ADVISED_WALL_ERROR = 10.0
 ADVISED_ROUNDING_LOSS = 2.0
 #: The loss (%) times the viscosity over the square of the radius (lattice units), with populations in FP16.
 _ROUNDING_LOSS = 1.5e-3
-_BOUNDS = "theory/flow.md#bounds-of-estimates"
+_BOUNDS = "theory/flow.md#automatic-checks"
 
 
 def wall_error(setup: FlowSetup, radius: float) -> Estimate:
