@@ -73,6 +73,21 @@ def test_public_case_runs_unmodified_and_equals_the_same_case_in_toml(tmp_path: 
     assert flows[0]["outlet0"] == pytest.approx(flows[1]["outlet0"], rel=1e-12)
 
 
+@pytest.mark.parametrize(("changes", "tau"), [([], 3.194), (["lattice.step=10 ns"], 0.5612)])
+def test_pressures_of_an_import_are_imposed_in_the_plane_of_the_opening(
+    changes: list[str], tau: float, tmp_path: Path
+) -> None:
+    """HemeLB's own rule (Nash), which is not stable at the lower tau, is used if the case names it."""
+    path = write_public_case(tmp_path, "large_cylinder")
+    setup = prepare(path, overrides=changes)
+    assert setup.invariants.tau[0] == pytest.approx(tau, rel=1e-3)
+    assert [(iolet.name, iolet.scheme) for iolet in setup.case.iolet] == [("inlet0", None), ("outlet0", None)]
+    assert [iolet.scheme for iolet in setup.model.iolets] == ["plane", "plane"]
+    assert setup.rule_notes == ()
+    named = prepare(path, overrides=[*changes, "iolet.outlet0.scheme=nash"])
+    assert [iolet.scheme for iolet in named.model.iolets] == ["plane", "nash"]
+
+
 def test_public_case_of_few_sites_runs_at_a_time_step_that_its_pressures_allow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

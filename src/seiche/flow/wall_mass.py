@@ -9,7 +9,8 @@ walls.
 The mass created at links is summed in every step. The sums of a window of steps reach all ranks one window later. The
 correction assumes that each window creates as much mass as the last one whose sums are available, and it also reduces
 the remaining error. If values are rounded to less than double precision, the total mass of components without openings
-is compared with the initial mass every `CHECK_INTERVAL` steps.
+is compared with the initial mass every `CHECK_INTERVAL` steps. With populations in FP16, the whole error is
+corrected in one step after each comparison: the usual share in a window is lost when rest populations are rounded.
 
 All sums are integer multiples of 2^-44, so they do not depend on the numbers of ranks and threads.
 """
@@ -59,13 +60,16 @@ class WallMass:
         *,
         closed: npt.NDArray[np.bool_],
         creates: bool,
+        coarse: bool = False,
     ) -> None:
         """Set all sums to zero; collective.
 
         `component` (m,) is the component of each corrected site of this rank; `closed` (components,) flags the
-        components whose total mass is compared; `creates` states whether walls create mass.
+        components whose total mass is compared; `creates` states whether walls create mass, and `coarse` whether
+        populations have so few digits (FP16) that rest populations do not change by the share of a small error.
         """
         self._backend, self._world, self._count, self._creates = backend, world, len(closed), creates
+        self._coarse = coarse
         #: Flags of the components whose total mass is compared.
         self.closed = closed
         self.window = WINDOW if creates else LONG_WINDOW
@@ -93,22 +97,30 @@ class WallMass:
 
     def remaining_steps(self, step: int) -> int:
         """Return the number of steps from `step` on to which the same correction applies."""
-        return self.window - step % self.window
+        return 1 if self._is_coarse_step(step) else self.window - step % self.window
+
+    def _is_coarse_step(self, step: int) -> bool:
+        """Return whether the whole error is corrected in this step: the first one that knows a comparison."""
+        return self._coarse and self._creates and step % CHECK_INTERVAL == self.window
 
     def prepare(self, step: int) -> None:
         """At the beginning of a window, set its correction and start copying the sums to the host; collective."""
         if step % self.window:
+            if self._is_coarse_step(step - 1):
+                self._set_amount()
             return
         latest = self._received_sums()
         remaining_error = latest[CREATED] + latest[CORRECTED] + self._rounding
         if self._creates:
             created_in_window = latest[CREATED] - self._previous[CREATED]
-            correction = created_in_window + remaining_error // SHARE
+            correction = created_in_window + (0 if self._is_coarse_step(step) else remaining_error // SHARE)
         else:  # the error is known from the last comparison
             correction = remaining_error if step % CHECK_INTERVAL == self.window else np.zeros_like(remaining_error)
         self._previous, is_changed = latest, bool(np.any(correction != self._correction))
         self._correction = correction
-        if is_changed:
+        if self._is_coarse_step(step):
+            self._set_amount(remaining_error)
+        elif is_changed:
             self._set_amount()
         compares_total = bool(self.closed.any()) and (step % CHECK_INTERVAL == 0 or not self._has_initial)
         if self._creates or compares_total:
@@ -145,8 +157,10 @@ class WallMass:
     def _over_ranks(self, sums: Units, rows: int) -> Units:
         return np.asarray(self._world.allreduce_sum(sums), np.int64).reshape(rows, self._count)
 
-    def _set_amount(self) -> None:
-        self._backend.assign(self.amount, self._correction / (WALL_MASS_SCALE * self.window * self._sites))
+    def _set_amount(self, error: Units | int = 0) -> None:
+        """Set the amount for the correction of this window, and for an `error` that is corrected in one step."""
+        amount = self._correction / self.window + error
+        self._backend.assign(self.amount, amount / (WALL_MASS_SCALE * self._sites))
 
     def created(self) -> npt.NDArray[np.float64]:
         """Return the mass created by walls since the start, in sites of density 1, (components,); collective."""

@@ -103,7 +103,8 @@ class WallStages:
         wall_sites = np.union1d(wall_sites, sparse_sites(region, world, component, closed & ~present))
         if not creates and not closed.any():
             return
-        self.mass = WallMass(backend, world, component[wall_sites], closed=closed, creates=creates)
+        coarse = layout.store == "float16" and layout.kernel_name(0) != "moments"
+        self.mass = WallMass(backend, world, component[wall_sites], closed=closed, creates=creates, coarse=coarse)
         if len(wall_sites):
             self._prepare(resting, moving, rim, wall_sites)
 
