@@ -223,8 +223,8 @@ def _share_threads() -> None:
 def cpu_transforms(shape: tuple[int, int, int], real: str, threads: int) -> Transforms:
     """Return the faster of the installed transforms, or those of SEICHE_FFT ("scipy", "fftw" or "fftw-patient")."""
     setting = os.environ.get("SEICHE_FFT", "")
-    wanted = bool(setting) or all(has_factors_up_to(FFTW_MAX_PRIME, extent) for extent in shape)
-    if setting != "scipy" and wanted and importlib.util.find_spec("pyfftw") is not None:
+    use_fftw = bool(setting) or all(has_factors_up_to(FFTW_MAX_PRIME, extent) for extent in shape)
+    if setting != "scipy" and use_fftw and importlib.util.find_spec("pyfftw") is not None:
         return FftwTransforms(shape, real, threads, "FFTW_PATIENT" if setting == "fftw-patient" else "FFTW_MEASURE")
     return ScipyTransforms(shape, real, threads)
 

@@ -59,8 +59,8 @@ class EnergyGrowth:
         """Add the supply of the sources since the last call; compare if this does not slow down the run."""
         self._accumulate()
         elapsed = time.monotonic() - self._begin
-        busy = np.array([elapsed < _FIRST or self._spent > _TIME_SHARE * elapsed], np.float64)
-        if not self._solver.world.allreduce_max(busy)[0]:
+        must_wait = np.array([elapsed < _FIRST or self._spent > _TIME_SHARE * elapsed], np.float64)
+        if not self._solver.world.allreduce_max(must_wait)[0]:
             self.compare()
 
     def compare(self) -> None:

@@ -45,7 +45,7 @@ def host_lines(placements: Sequence[RankPlacement]) -> list[str]:
     lines = []
     for host, number in Counter(placement.host for placement in placements).items():
         gpus = Counter(placement.gpu for placement in placements if placement.host == host and placement.gpu)
-        is_mig = {there.gpu for there in placements if there.host == host and "MIG" in there.gpu_name}
+        is_mig = {placement.gpu for placement in placements if placement.host == host and "MIG" in placement.gpu_name}
         shared = [
             f"; {count} ranks {'use MIG instances of' if gpu in is_mig else 'share'} GPU {gpu}"
             for gpu, count in gpus.items()

@@ -164,9 +164,9 @@ def _series(run: Path, name: str | None) -> Path:
     lists = sorted(run.rglob("*.vtkhdf.series"), key=lambda path: path.stat().st_mtime_ns)
     paths = [path.with_suffix("") for path in lists if name in (None, path.stem)]
     if not paths:
-        missing = f"series {name}" if name is not None else "cells, waves or fields"
+        missing_output = f"series {name}" if name is not None else "cells, waves or fields"
         raise CaseError(
-            f"{run}: contains no {missing}; write them with [[output.cells]], file = cells.vtkhdf,"
+            f"{run}: contains no {missing_output}; write them with [[output.cells]], file = cells.vtkhdf,"
             " [[output.snapshots]], file = waves.h5, or [[output.fields]], file = flow.vtkhdf"
         )
     return paths[-1]

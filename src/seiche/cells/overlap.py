@@ -66,14 +66,16 @@ def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Fl
     return np.unique(np.array(overlapping, np.int64).reshape(-1, 2), axis=0)
 
 
-def overlap_or_near(one: Surface, two: Surface, margin: float) -> bool:
+def overlap_or_near(first_surface: Surface, second_surface: Surface, margin: float) -> bool:
     """Return whether two closed surfaces overlap, or a vertex of one is closer than `margin` to the other."""
-    (low, high), (other_low, other_high) = bounds(one.vertices), bounds(two.vertices)
+    (low, high), (other_low, other_high) = bounds(first_surface.vertices), bounds(second_surface.vertices)
     low, high = np.maximum(low, other_low) - margin, np.minimum(high, other_high) + margin
     if (low > high).any():
         return False
-    ordered = ((one, two), (two, one))
-    if _surfaces_intersect(one, two, low, high) or any(_contains(other, surface) for surface, other in ordered):
+    ordered = ((first_surface, second_surface), (second_surface, first_surface))
+    if _surfaces_intersect(first_surface, second_surface, low, high) or any(
+        _contains(other, surface) for surface, other in ordered
+    ):
         return True
     return margin > 0 and any(_close(surface, other, margin) for surface, other in ordered)
 
@@ -97,11 +99,11 @@ def _close(surface: Surface, other: Surface, margin: float) -> bool:
     return bool(len(candidates) and (signed_distance(other, candidates) < margin).any())
 
 
-def _surfaces_intersect(one: Surface, two: Surface, low: Floats, high: Floats) -> bool:
+def _surfaces_intersect(first_surface: Surface, second_surface: Surface, low: Floats, high: Floats) -> bool:
     """Return whether triangles of the two surfaces intersect or touch inside a box."""
     from igl.predicates import find_intersections
 
-    bodies = [_in_box(surface, low, high) for surface in (one, two)]
+    bodies = [_in_box(surface, low, high) for surface in (first_surface, second_surface)]
     if not all(len(body.faces) for body in bodies):
         return False
     return bool(find_intersections(*_as_igl(bodies[0]), *_as_igl(bodies[1]), first_only=True)[0])

@@ -52,6 +52,8 @@ def sweep(
     print(f"seiche: {states.count('done')} of {len(runs)} runs are done; wrote {', '.join(map(str, written))}")
     if batch.stopped or "stopped" in states:
         print("seiche: stopped; run the same command to continue")
-    elif bad := [run for run in runs if run.state != "done"]:
-        more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
-        raise CaseError(f"sweep: {bad[0].folder.name}{more} failed: see {bad[0].log}; run the command again to repeat")
+    elif failed := [run for run in runs if run.state != "done"]:
+        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        raise CaseError(
+            f"sweep: {failed[0].folder.name}{more} failed: see {failed[0].log}; run the command again to repeat"
+        )

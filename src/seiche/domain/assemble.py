@@ -94,8 +94,8 @@ def _reachable(
         nodes = expanded(start[pieces], start[pieces] + length[pieces])
         x, y, z = lattice.positions(nodes).mean(axis=0)
         dropped.append(DroppedComponent(len(nodes), (float(x), float(y), float(z))))
-    kept = lattice.rows.chosen(start[connected], length[connected], run[connected])
-    return kept, sorted(dropped, key=lambda component: -component.sites)
+    connected_rows = lattice.rows.chosen(start[connected], length[connected], run[connected])
+    return connected_rows, sorted(dropped, key=lambda component: -component.sites)
 
 
 def _joined(

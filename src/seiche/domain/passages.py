@@ -146,8 +146,8 @@ class Passages:
         if len(ends) < 2 or not np.isfinite(distances).all():
             return None
 
-        def connected(least: float) -> bool:
-            part = self._components(distances >= least)
+        def connected(min_distance: float) -> bool:
+            part = self._components(distances >= min_distance)
             parts = [set(part[end].tolist()) - {-1} for end in ends]
             return bool(set.intersection(*parts))
 

@@ -170,9 +170,9 @@ class SiteRows:
         if not len(sites):
             return self
         start, length, run = self.split(np.concatenate([sites, sites + 1]))
-        kept = np.ones(len(start), bool)
-        kept[np.searchsorted(start, sites)] = False
-        return self.chosen(start[kept], length[kept], run[kept])
+        is_kept = np.ones(len(start), bool)
+        is_kept[np.searchsorted(start, sites)] = False
+        return self.chosen(start[is_kept], length[is_kept], run[is_kept])
 
     def moved(self, low: Triple, shape: Triple) -> SiteRows:
         """Return the same sites in a box of `shape` whose first node is at `low`."""

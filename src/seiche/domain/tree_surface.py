@@ -171,12 +171,12 @@ def _crossed_cells(grid: _MeshBlocks, blocks: Integers, values: Floats) -> tuple
     """
     nx, ny, nz = (_BLOCK * count + 1 for count in grid.shape)
     inside = values < 0.0
-    some, every = np.zeros((len(blocks), *(_BLOCK,) * 3), bool), np.ones((len(blocks), *(_BLOCK,) * 3), bool)
+    any_inside, all_inside = np.zeros((len(blocks), *(_BLOCK,) * 3), bool), np.ones((len(blocks), *(_BLOCK,) * 3), bool)
     for i, j, k in _CORNERS:
         corner = inside[:, i : i + _BLOCK, j : j + _BLOCK, k : k + _BLOCK]
-        some |= corner
-        every &= corner
-    block, *cell = np.nonzero(some & ~every)
+        any_inside |= corner
+        all_inside &= corner
+    block, *cell = np.nonzero(any_inside & ~all_inside)
     local = np.stack(cell, axis=1)[:, None] + _CORNERS  # (c, 8, 3)
     first = _BLOCK * np.stack(np.unravel_index(blocks[block], grid.shape), axis=1)[:, None]
     key = np.ravel_multi_index(tuple(np.moveaxis(first + local, 2, 0)), (nx, ny, nz))

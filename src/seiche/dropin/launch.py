@@ -39,8 +39,10 @@ def start_ranks(ranks: int, arguments: Sequence[str]) -> None:
     local_launcher = Path(sys.executable).with_name("mpiexec")
     launcher = str(local_launcher) if local_launcher.exists() else shutil.which("mpiexec")
     if launcher is None or importlib.util.find_spec("mpi4py") is None:
-        missing = "mpiexec" if launcher is None else "mpi4py"
-        raise CaseError(f"-g: several GPUs require MPI, but {missing} is not installed; install it or select one GPU")
+        missing_program = "mpiexec" if launcher is None else "mpi4py"
+        raise CaseError(
+            f"-g: several GPUs require MPI, but {missing_program} is not installed; install it or select one GPU"
+        )
     sys.stdout.flush()
     sys.stderr.flush()
     command = [launcher, "-n", str(ranks), sys.executable, "-c", _RANK_PROGRAM, *arguments]

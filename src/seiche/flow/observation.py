@@ -163,7 +163,9 @@ class Observation:
         row = int(self.order[NOT_FINITE - bad_site]) if bad_site else None
         return coarse, fine, float(np.int64(max_speed_squared).view(np.float64)), row
 
-    def _start(self, rule: Rule, phase: int, further: Callable[[int], dict[str, int]], host: npt.NDArray[Any]) -> None:
+    def _start(
+        self, rule: Rule, phase: int, chunk_members: Callable[[int], dict[str, int]], host: npt.NDArray[Any]
+    ) -> None:
         """Start a sum over all sites into `host`.
 
         `further(begin)` returns additional members for the chunk at `begin`.
@@ -180,7 +182,13 @@ class Observation:
             blocks = -(-(end - begin) // BLOCK)
             target = backend.pointer(partial) + 8 * words * (begin // BLOCK)
             observed, count = backend.pointer(out), end - begin
-            members = {"observed": observed, "stride": self.stride, "count": count, "out": target, **further(begin)}
+            members = {
+                "observed": observed,
+                "stride": self.stride,
+                "count": count,
+                "out": target,
+                **chunk_members(begin),
+            }
             key = (-1, *members.values())
             if key not in self._launches:
                 self._launches[key] = kernel.bind(backend.pack(kernel, rule=members), 0, blocks)

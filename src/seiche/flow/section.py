@@ -83,9 +83,9 @@ def values_at(profile: SiteProfile, coords: Coordinates, name: str) -> Floats:
     """Return the values of `profile` at sites `coords` (n, 3) of the iolet `name`; CaseError for a missing value."""
     table = dict(zip(map(tuple, profile.coords.tolist()), profile.values, strict=True))
     requested = [tuple(point) for point in coords.tolist()]
-    missing = sorted(set(requested) - set(table))
-    if missing:
-        sites = f"{len(missing)} of its sites, such as {list(missing[0])}"
+    missing_names = sorted(set(requested) - set(table))
+    if missing_names:
+        sites = f"{len(missing_names)} of its sites, such as {list(missing_names[0])}"
         raise CaseError(f"iolet {name!r}: its profile has no value for {sites}")
     return np.array([table[point] for point in requested], np.float64)
 

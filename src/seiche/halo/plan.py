@@ -101,10 +101,10 @@ def build_plan(world: World, requests: Request, locate: Callable[[Keys], npt.NDA
     owned: dict[int, Slots] = {}
     for peer, keys in incoming.items():
         slots = np.asarray(locate(keys)).astype(np.int64)
-        missing = np.flatnonzero((slots < 0) | (slots > np.iinfo(np.uint32).max))
-        if len(missing):
+        not_owned = np.flatnonzero((slots < 0) | (slots > np.iinfo(np.uint32).max))
+        if len(not_owned):
             problem = problem or (
-                f"rank {peer} requests key {int(keys[missing[0]])} ({len(missing)} of {len(keys)} keys)"
+                f"rank {peer} requests key {int(keys[not_owned[0]])} ({len(not_owned)} of {len(keys)} keys)"
                 f" from rank {world.rank}, which does not own it"
             )
         owned[peer] = np.where(slots < 0, 0, slots).astype(np.uint32)

@@ -56,15 +56,15 @@ def _grid(pyvista: Any, result: ResultArrays, fields: Mapping[str, NamedArray]) 
         values = item.values.reshape(*counts, *item.values.shape[len(axes) :])
         flat = np.moveaxis(values, (0, 1, 2), (2, 1, 0)).reshape(int(np.prod(counts)), *values.shape[3:])  # x fastest
         rows[name] = _vectors(flat)
-    missing = np.zeros(int(np.prod(counts)), bool)
+    is_missing = np.zeros(int(np.prod(counts)), bool)
     for flat in rows.values():
-        missing |= ~np.isfinite(flat.reshape(len(flat), -1)).all(axis=1)
-    if missing.any():
+        is_missing |= ~np.isfinite(flat.reshape(len(flat), -1)).all(axis=1)
+    if is_missing.any():
         corner = [low - step / 2 for low, step in zip(origin, steps, strict=True)]
         image = pyvista.ImageData(dimensions=[count + 1 for count in counts], spacing=steps, origin=corner)
         for name, flat in rows.items():
             image.cell_data[name] = flat
-        mesh = image.extract_cells(np.flatnonzero(~missing))
+        mesh = image.extract_cells(np.flatnonzero(~is_missing))
     else:
         mesh = pyvista.ImageData(dimensions=counts, spacing=steps, origin=origin)
         for name, flat in rows.items():

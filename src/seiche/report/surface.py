@@ -91,8 +91,10 @@ def shaded_triangles(surface: DrawnSurface) -> ShadedTriangles:
     faces = joined.reshape(-1)[surface.faces]
     at_vertices, normals = vertex_values(vertices, faces, face_values(surface))
     if len(surface.values) == len(surface.vertices) != len(surface.faces):
-        given = np.asarray(surface.values, np.float64)
-        at_vertices[joined.reshape(-1)] = np.linalg.norm(given, axis=1) if given.ndim == 2 else given
+        surface_values = np.asarray(surface.values, np.float64)
+        at_vertices[joined.reshape(-1)] = (
+            np.linalg.norm(surface_values, axis=1) if surface_values.ndim == 2 else surface_values
+        )
     count = int(np.clip(np.sqrt(_SMALL_TRIANGLES / max(len(faces), 1)), 1, _MAX_DIVISIONS))
     weights = _divisions(count)  # (count^2, 3 corners, 3 weights of the corners of the face)
     centers = weights.mean(axis=1)

@@ -172,10 +172,10 @@ class ExactLinesScheme(ExactScheme):
         kind, density = self._medium.staggered()
         spec = passes.row_velocity(axis.shape, self._dimensions, kind, onward=transform)
         members = {**self._row_members(), "u": state.u, "pml": layer, "density": density, "dt": dt}
-        together = owned.count == owned.total and not starts
-        items = self._dimensions * owned.total if together else owned.count
+        in_one_launch = owned.count == owned.total and not starts
+        items = self._dimensions * owned.total if in_one_launch else owned.count
         bound: list[Bound] = []
-        for k in range(1 if together else self._dimensions):
+        for k in range(1 if in_one_launch else self._dimensions):
             bound += [state.bind(spec, begin=k * owned.total + owned.first, items=items, **members), *starts[k : k + 1]]
         return bound
 

@@ -108,8 +108,8 @@ def _factorizations(number: int, count: int) -> Iterator[tuple[int, ...]]:
         return
     for first in range(1, number + 1):
         if number % first == 0:
-            for others in _factorizations(number // first, count - 1):
-                yield (first, *others)
+            for other_factors in _factorizations(number // first, count - 1):
+                yield (first, *other_factors)
 
 
 def slope_of(overlap: int) -> float:

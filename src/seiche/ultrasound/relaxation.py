@@ -49,8 +49,8 @@ class Relaxation:
             if coefficient > 0:
                 fitted = response(at, strengths, times, float(unrelaxed))
                 expected = power_law(at, float(coefficient), float(exponent), float(speed), centre)
-                found = [float((a / b - 1)[0]) for a, b in zip(fitted, expected, strict=True)]
-                result = [max(pair, key=abs) for pair in zip(result, found, strict=True)]
+                deviations = [float((a / b - 1)[0]) for a, b in zip(fitted, expected, strict=True)]
+                result = [max(pair, key=abs) for pair in zip(result, deviations, strict=True)]
         return result[0], result[1]
 
 

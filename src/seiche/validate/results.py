@@ -75,11 +75,11 @@ def load(path: Path) -> tuple[dict[str, Any], list[FamilyResult]]:
 
 
 def _check(row: dict[str, Any]) -> Check:
-    missing = math.inf if row["sense"] == "recorded" else math.nan
+    missing_value = math.inf if row["sense"] == "recorded" else math.nan
     return Check(
         row["name"],
         math.nan if row["value"] is None else float(row["value"]),
-        missing if row["bound"] is None else float(row["bound"]),
+        missing_value if row["bound"] is None else float(row["bound"]),
         row["sense"],
         row["unit"],
         row["reference"],

@@ -55,11 +55,11 @@ def main(
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
     names = [label_of(family) for family in families]
-    kept = continued(json, device=description, quick=quick) if resume and json is not None else []
+    earlier_results = continued(json, device=description, quick=quick) if resume and json is not None else []
 
     def save(results: Sequence[FamilyResult]) -> None:
         if json is not None:
-            results_so_far = [*kept, *results]
+            results_so_far = [*earlier_results, *results]
             store(
                 json,
                 sorted(
@@ -71,12 +71,12 @@ def main(
                 complete={*names} <= {result.name for result in results_so_far},
             )
 
-    present = {result.name for result in kept}
+    present = {result.name for result in earlier_results}
     results = run_checks(
         Setting(device, quick), [family for family in selected if label_of(family) not in present], save
     )
     chosen = {label_of(family) for family in selected}
-    return report([*(result for result in kept if result.name in chosen), *results], description, plots)
+    return report([*(result for result in earlier_results if result.name in chosen), *results], description, plots)
 
 
 def report(results: Sequence[FamilyResult], device: str, plots: Path | None = None) -> int:

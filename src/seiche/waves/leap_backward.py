@@ -118,8 +118,8 @@ class LeapBackward:
             *second,
         ]
 
-    def _copy(self, to: Array) -> None:
-        to[...] = self.forward.arrays.u
+    def _copy(self, target: Array) -> None:
+        target[...] = self.forward.arrays.u
 
     def _adjoint_stages(self) -> list[Stage]:
         dt, leap = self._solver.dt, self._leap

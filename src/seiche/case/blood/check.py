@@ -51,8 +51,8 @@ def describe(setup: BloodSetup, ranks: int = 1, *, measure: bool = True) -> list
     tubes = _tubes(setup)
     remark = " without the reservoirs" if setup.case.reservoir is not None else ""
     rows = [*flow_rows(setup), *cell_rows(setup, tubes), *cost_rows(setup, ranks, measure, remark)]
-    missing = missing_types(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
-    return check_lines(rows, blood_estimates(setup), (*run_notes(setup), *missing))
+    missing_cell_types = missing_types(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
+    return check_lines(rows, blood_estimates(setup), (*run_notes(setup), *missing_cell_types))
 
 
 def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:

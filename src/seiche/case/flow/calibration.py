@@ -249,7 +249,7 @@ def _measure(source: CaseFile, found: Calibration, cycles: int) -> MeasuredPerio
                 end = simulation.time
         finally:
             case.unlink(missing_ok=True)
-    last = [one for one in samples if one[0] > end - found.period * (1 + 1e-9)]
+    last = [sample for sample in samples if sample[0] > end - found.period * (1 + 1e-9)]
     times = [time % found.period for time, _, _ in last]
     inlet = [means[found.inlet] for _, means, _ in last]
     phases = np.arange(_SAMPLES) / _SAMPLES * found.period

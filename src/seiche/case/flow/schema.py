@@ -116,9 +116,9 @@ class ThinningFluid(Table):
         if preset is not None and present:
             raise ValueError(f'preset = "{preset}" already sets {present[0]}; give a preset or all {count} constants')
         if preset is None and len(present) < len(constants):
-            missing = next(names[name] for name in constants if getattr(self, name) is None)
+            missing_key = next(names[name] for name in constants if getattr(self, name) is None)
             listed = ", ".join(names[name] for name in constants[:-1]) + f" and {names[constants[-1]]}"
-            raise ValueError(f"{missing} is missing; give {listed}, or a preset ({', '.join(presets)})")
+            raise ValueError(f"{missing_key} is missing; give {listed}, or a preset ({', '.join(presets)})")
         low, high = getattr(self, "eta_inf", None), getattr(self, "eta_0", None)
         if low is not None and high is not None and low > high:
             raise ValueError("eta_inf is larger than eta_0; a shear-thinning fluid has eta_inf <= eta_0")

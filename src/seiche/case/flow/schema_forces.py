@@ -33,8 +33,8 @@ class ForceOutput(Table):
         check_nonzero_vector("drag", self.drag, "the direction of the drag")
         check_nonzero_vector("lift", self.lift, "the direction of the lift")
         if (self.velocity is None) != (self.area is None):
-            missing = "velocity" if self.velocity is None else "area"
-            raise ValueError(f"{missing}: is missing; coefficients need velocity and area")
+            missing_key = "velocity" if self.velocity is None else "area"
+            raise ValueError(f"{missing_key}: is missing; coefficients need velocity and area")
         if self.length is not None and self.velocity is None:
             raise ValueError("velocity: is missing; the Strouhal number needs velocity and area")
         return self

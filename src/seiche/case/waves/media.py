@@ -104,8 +104,10 @@ def read_grid(path: Path, dim: int) -> PropertyGrid:
 def _unpacked(file: Any, name: str) -> Floats:
     """Return the values of a data set by netCDF conventions: packed values are unpacked, missing ones are nan."""
     values, dataset = np.asarray(values_of(file, name), np.float64), file[name]
-    missing = [dataset.attrs[name] for name in ("_FillValue", "missing_value") if name in dataset.attrs]
-    gaps = np.isin(values, np.concatenate([np.ravel(np.asarray(mark, np.float64)) for mark in (*missing, [np.nan])]))
+    missing_values = [dataset.attrs[name] for name in ("_FillValue", "missing_value") if name in dataset.attrs]
+    gaps = np.isin(
+        values, np.concatenate([np.ravel(np.asarray(mark, np.float64)) for mark in (*missing_values, [np.nan])])
+    )
     for name, change in (("scale_factor", np.multiply), ("add_offset", np.add)):
         if name in dataset.attrs:
             values = change(values, np.asarray(dataset.attrs[name], np.float64).item())

@@ -25,7 +25,7 @@ def waves_picture(source: CaseFile) -> CasePicture:
     media = Media(case.material, case.dim, source.folder)
     lower, upper = np.array(case.mesh.lower), np.array(case.mesh.upper)
     groups = []
-    if points := [tuple(one.position) for one in sources_of(case, source.folder)]:
+    if points := [tuple(wave_source.position) for wave_source in sources_of(case, source.folder)]:
         groups.append(Group("sources", np.array(points), "*"))
     stations = receivers_of(case)[1]
     middle = groups[0].points.mean(axis=0) if groups else 0.5 * (lower + upper)

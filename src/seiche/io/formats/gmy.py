@@ -152,9 +152,11 @@ def _iolet_count(path: PathLike, kind: npt.NDArray[np.uint8], iolet: npt.NDArray
     """Return the number of iolets of the kind `link_kind` on all ranks; FormatError if one has no link (collective)."""
     used_numbers = np.unique(np.concatenate(set_up_world().allgather(np.unique(iolet[kind == link_kind]))))
     if len(used_numbers) and used_numbers[-1] != len(used_numbers) - 1:
-        missing = int(np.flatnonzero(used_numbers != np.arange(len(used_numbers)))[0])
+        missing_number = int(np.flatnonzero(used_numbers != np.arange(len(used_numbers)))[0])
         raise FormatError(
-            path, "links", f"no link cuts {link_kind.name.lower()} {missing}, but one cuts {int(used_numbers[-1])}"
+            path,
+            "links",
+            f"no link cuts {link_kind.name.lower()} {missing_number}, but one cuts {int(used_numbers[-1])}",
         )
     return len(used_numbers)
 

@@ -66,9 +66,9 @@ def _interpolate(name: str, delta: Delta, real: Real, space: Space, *extra: Memb
 
 def contact_force_resident(real: Real) -> KernelSpec:
     """Short-range forces on vertices of cells in selected roles, VERTEX_GROUP per team."""
-    one = membrane.contact_force(real)
-    members: Members = (("inner", one.members), _SELECTED, ("end", "int64"))
-    return replace(one, type=f"Resident{one.type}", members=members, blocks=6)
+    contact_force = membrane.contact_force(real)
+    members: Members = (("inner", contact_force.members), _SELECTED, ("end", "int64"))
+    return replace(contact_force, type=f"Resident{contact_force.type}", members=members, blocks=6)
 
 
 def clear_lists() -> KernelSpec:

@@ -89,7 +89,7 @@ def shear_wave_error(setting: Setting, model: Callable[[float], FlowModel], *, w
     `model` returns the flow model for a viscosity, `width` is the number of sites along y and z, and `options` are
     passed to the solver.
     """
-    size, worst = (64 if setting.quick else 128), 0.0
+    size, max_error = (64 if setting.quick else 128), 0.0
     for tau in (0.55, 0.8, 1.0) if setting.quick else (0.51, 0.55, 0.8, 1.0, 1.5):
         viscosity, k = (tau - 0.5) / 3, 2 * np.pi / size
         sites, flow = shapes.box((size, width, width)), model(viscosity)
@@ -103,11 +103,11 @@ def shear_wave_error(setting: Setting, model: Callable[[float], FlowModel], *, w
         for _ in range(2):
             solver.advance(interval)
             amplitudes.append(float(solver.fields(["velocity"])["velocity"][:, 1] @ np.sin(x)))
-        worst = max(worst, abs(np.log(amplitudes[0] / amplitudes[1]) / (interval * k**2) / viscosity - 1))
-    return worst
+        max_error = max(max_error, abs(np.log(amplitudes[0] / amplitudes[1]) / (interval * k**2) / viscosity - 1))
+    return max_error
 
 
 def shear_wave(setting: Setting) -> list[Check]:
     """Check the effective viscosity of the lattice, given by the decay rate nu k^2 of u_y = sin(k x)."""
-    worst = shear_wave_error(setting, lambda viscosity: FlowModel(Newtonian(viscosity)))
-    return [Check("shear wave: error of the viscosity, worst tau", worst, 1e-3, reference=_KRUGER)]
+    max_error = shear_wave_error(setting, lambda viscosity: FlowModel(Newtonian(viscosity)))
+    return [Check("shear wave: error of the viscosity, worst tau", max_error, 1e-3, reference=_KRUGER)]

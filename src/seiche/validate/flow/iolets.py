@@ -170,11 +170,13 @@ def mixed_balance(setting: Setting) -> list[Check]:
     """Check that the change of mass in every step equals the iolet flow, with tables, circuits and both rules."""
     sites = shapes.tube(5.3, 16.0, 1.0, axis=(1.0, 0.2, 0.1))
     pulse = TimeTable(np.array([0.0, 10.0, 40.0]), np.array([0.01, 0.03, 0.01]), repeat=True)
-    inlet, worst = VelocityIolet(0.0, table=pulse, profile=developed_profile(sites, 0), ramp=10.0), 0.0
+    inlet, max_error = VelocityIolet(0.0, table=pulse, profile=developed_profile(sites, 0), ramp=10.0), 0.0
     for outlet in (
         PressureIolet(table=TimeTable(pulse.times, 1 + 0.1 * pulse.values), scheme="anti-bounce-back"),
         WindkesselIolet(0.01, 1e3, 0.01, scheme="anti-bounce-back"),
     ):
         solver = setting.solver(sites, FlowModel(Newtonian(0.05), iolets=(inlet, outlet)))
-        worst = max(worst, imbalance(solver)[0])
-    return [Check("iolets from tables and circuits: change of mass per step minus inflow, over the mass", worst, 1e-14)]
+        max_error = max(max_error, imbalance(solver)[0])
+    return [
+        Check("iolets from tables and circuits: change of mass per step minus inflow, over the mass", max_error, 1e-14)
+    ]

@@ -35,13 +35,13 @@ def _solver(setting: Setting, *arguments: object, **options: object) -> FlowSolv
 def decay(setting: Setting) -> list[Check]:
     """Check the viscosity of a shear wave and the order of accuracy for Taylor-Green vortices."""
     options: Any = {"width": _TILE, "layout": "moments"}
-    worst = shear_wave_error(setting, lambda nu: FlowModel(Newtonian(nu), Regularised()), **options)
+    max_error = shear_wave_error(setting, lambda nu: FlowModel(Newtonian(nu), Regularised()), **options)
     sizes = (16, 24, 40) if setting.quick else (16, 32, 64, 128)
     errors = taylor_green_errors(setting, lambda nu: FlowModel(Newtonian(nu), Regularised()), sizes, **options)
     plot = partial(convergence_figure, sizes=sizes, errors={"velocity": errors}, order=2.0)
     order = observed_order(sizes, errors)
     return [
-        Check("moments, shear wave: error of the viscosity, worst tau", worst, 1e-3, reference=_LATT),
+        Check("moments, shear wave: error of the viscosity, worst tau", max_error, 1e-3, reference=_LATT),
         Check("moments, Taylor-Green vortices: order", order, 1.8, "above", reference=_TAYLOR, plot=plot),
         Check(f"moments, Taylor-Green, {sizes[-1]} sites: velocity", errors[-1], 5e-3, reference=_TAYLOR),
     ]
@@ -108,8 +108,8 @@ def balance(setting: Setting) -> list[Check]:
     sites = shapes.tube(5.3, 16.0, 1.0, axis=(1.0, 0.2, 0.1))
     iolets = (VelocityIolet(0.01, (0.01 + 0.002j,), 40.0, 0.05), PressureIolet(1.0, 0.002, 25.0))
     model = FlowModel(Newtonian(0.05), Regularised(), iolets=iolets, body_force=(1e-6, 0.0, 2e-6))
-    worst, _ = imbalance(_solver(setting, sites, model))
-    return [*checks, Check("moments, iolets: change of mass per step minus inflow, over the mass", worst, 1e-14)]
+    max_error, _ = imbalance(_solver(setting, sites, model))
+    return [*checks, Check("moments, iolets: change of mass per step minus inflow, over the mass", max_error, 1e-14)]
 
 
 def equality(setting: Setting) -> list[Check]:

@@ -80,11 +80,11 @@ def printed_tables(setting: Setting) -> list[Check]:
         device, host = machine.curve("device_mpi", "off-node"), machine.curve("host", "off-node")
         to_host, to_device = machine.curve("d2h", "on-socket"), machine.curve("h2d", "on-socket")
         results = [crossover(device, to_host, to_device, host, size) or 0.0 for size in _SIZES]
-        worst = max(abs(a - b) for a, b in zip(results, expected, strict=True))
+        max_error = max(abs(a - b) for a, b in zip(results, expected, strict=True))
         checks.append(
             Check(
                 f"number of messages above which staging is faster, {name}",
-                worst,
+                max_error,
                 0.051,
                 unit="messages",
                 reference=_PAPER,

@@ -52,7 +52,7 @@ def efficiencies(setting: Setting) -> list[Check]:
     count, seconds, parallel, _ = _PUBLISHED[0]
     first = Efficiency(count, seconds, parallel, 1.0)
     overall = [Efficiency(n, elapsed, pe, 1.0).against(first).overall for n, elapsed, pe, _ in _PUBLISHED]
-    worst = float(np.abs(np.array(overall) - [row[3] for row in _PUBLISHED]).max())
+    max_error = float(np.abs(np.array(overall) - [row[3] for row in _PUBLISHED]).max())
     kernels = [(0.0, 4.0), (3.0, 6.0), (5.5, 6.66)]
     tree = efficiency([union_length(kernels)], 6.66)
     first_rank, second_rank = _alternating_ranks()
@@ -60,7 +60,7 @@ def efficiencies(setting: Setting) -> list[Check]:
     alternating = efficiency([2.0, 2.0], taken, ideal=ideal)
     assert alternating.serialisation is not None and alternating.transfer is not None
     return [
-        Check("global efficiencies from times and counts", worst, 0.015, reference=_POP),
+        Check("global efficiencies from times and counts", max_error, 0.015, reference=_POP),
         Check("communication efficiency of kernels that overlap", tree.communication, 1.0, reference="union"),
         Check(
             "serialisation of two alternating ranks", abs(alternating.serialisation - 0.5), 1e-12, reference="by hand"

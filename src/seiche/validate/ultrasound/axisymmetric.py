@@ -53,8 +53,8 @@ def _ball_error(setting: Setting, cfl: float) -> float:
     def wave(s: Floats) -> Floats:
         return np.asarray(s * np.exp(-(s**2) / (2 * width**2)))
 
-    away = np.where(distance > 0, distance, 1.0)
-    exact = (wave(distance - time) + wave(distance + time)) / (2 * away)
+    positive_distance = np.where(distance > 0, distance, 1.0)
+    exact = (wave(distance - time) + wave(distance + time)) / (2 * positive_distance)
     exact[distance == 0] = (1 - (time / width) ** 2) * np.exp(-(time**2) / (2 * width**2))
     return float(np.abs(result - exact).max() / np.abs(exact).max())
 

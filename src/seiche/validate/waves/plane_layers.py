@@ -151,7 +151,7 @@ class PlaneLayers:
 
 def _conditions(below: Solid, above: Solid) -> list[tuple[int, tuple[int, ...]]]:
     """Return the fields in the interface conditions, each with the sides (0 below, 1 above) in its condition."""
-    both, solid = (0, 1), [side for side, medium in enumerate((below, above)) if medium.cs > 0]
-    if len(solid) == 2:
-        return [(field, both) for field in (0, 1, 3, 4)]
-    return [(1, both), (3, both), *((4, (side,)) for side in solid)]
+    both_sides, solid_sides = (0, 1), [side for side, medium in enumerate((below, above)) if medium.cs > 0]
+    if len(solid_sides) == 2:
+        return [(field, both_sides) for field in (0, 1, 3, 4)]
+    return [(1, both_sides), (3, both_sides), *((4, (side,)) for side in solid_sides)]
