@@ -90,21 +90,21 @@ def cases(device: str, sizes: Sequence[int] = ()) -> dict[str, Callable[[], Step
     on_gpu = parse_device(device).is_gpu
     sites, box, cube, brick = sizes or SIZES["cuda" if on_gpu else "cpu"]
     pairs = [("float32", "float32"), ("float64", "float64"), *([("float32", "float16")] if on_gpu else [])]
-    found: dict[str, Callable[[], Stepping]] = {}
+    cases_by_name: dict[str, Callable[[], Stepping]] = {}
     for layout in ("tiles-8", "list-aa", "moments"):
         for compute, storage in pairs:
             precision = Precision(compute, storage)  # type: ignore[arg-type]
-            found[f"flow {layout} {compute}/{storage}"] = partial(flow_case, device, sites, layout, precision)
+            cases_by_name[f"flow {layout} {compute}/{storage}"] = partial(flow_case, device, sites, layout, precision)
     for real, support in (("float32", 4), ("float32", 3), ("float64", 2)):
-        found[f"blood {real} support {support}"] = partial(blood_case, device, box, real, support)
+        cases_by_name[f"blood {real} support {support}"] = partial(blood_case, device, box, real, support)
     for physics in ("homogeneous", "lossless", "full"):
-        found[f"ultrasound {physics} exact"] = partial(ultrasound_case, device, cube, physics, "exact")
+        cases_by_name[f"ultrasound {physics} exact"] = partial(ultrasound_case, device, cube, physics, "exact")
     for scheme in ("separable", "local4"):
-        found[f"ultrasound lossless {scheme}"] = partial(ultrasound_case, device, cube, "lossless", scheme)
+        cases_by_name[f"ultrasound lossless {scheme}"] = partial(ultrasound_case, device, cube, "lossless", scheme)
     for medium in ("acoustic", "elastic"):
         for flux, integrator in (("upwind", "runge-kutta"), ("central", "leapfrog")):
-            found[f"waves {medium} {integrator}"] = partial(waves_case, device, brick, medium, flux, integrator)
-    return found
+            cases_by_name[f"waves {medium} {integrator}"] = partial(waves_case, device, brick, medium, flux, integrator)
+    return cases_by_name
 
 
 def stage_seconds(solver: Stepping, steps: int) -> dict[str, float]:

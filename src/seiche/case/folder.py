@@ -114,8 +114,8 @@ class RunFolder:
         check_distinct_targets(new, targets)
         check_targets(new, inputs)
         make_folders(self._source, self.path, new)
-        own = {self.path / name: kind for name, kind in self._files.items()}
-        self._check_unlisted(new, [path for path, kind in own.items() if self._is_own(path, kind, self._digests)])
+        own_files = {self.path / name: kind for name, kind in self._files.items()}
+        self._check_unlisted(new, [path for path, kind in own_files.items() if self._is_own(path, kind, self._digests)])
         self._targets += new
 
     def resume(self) -> None:
@@ -221,9 +221,9 @@ class RunFolder:
             return {}
         base, outputs = real_path(self.path), {path for target in targets for path in files_at(target)}
         files = {path: kind for path, kind in files.items() if path in outputs or base in real_path(path).parents}
-        own = {path: kind for path, kind in files.items() if self._is_own(path, kind, digests)}
-        self._foreign = {path for path in files if path.is_file()} - own.keys()
-        return own
+        own_files = {path: kind for path, kind in files.items() if self._is_own(path, kind, digests)}
+        self._foreign = {path for path in files if path.is_file()} - own_files.keys()
+        return own_files
 
     def _relative_name(self, path: Path) -> str:
         return str(path.relative_to(self.path)) if path.is_relative_to(self.path) else str(path)

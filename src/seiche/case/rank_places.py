@@ -55,12 +55,12 @@ def host_lines(placements: Sequence[RankPlacement]) -> list[str]:
     return lines
 
 
-def rank_place(placement: RankPlacement, beside: Collection[int] = ()) -> str:
+def rank_place(placement: RankPlacement, gpu_node_cores: Collection[int] = ()) -> str:
     """Return cores, NUMA nodes and GPU of a rank as text.
 
     Args:
         placement: the place of the rank.
-        beside: cores of the NUMA node of its GPU, of which it should use some.
+        gpu_node_cores: cores of the NUMA node of its GPU, of which it should use some.
     """
     cpus = [cpu for numbers in placement.cpus.values() for cpu in numbers]
     nodes = cpu_list(placement.cpus)
@@ -71,8 +71,8 @@ def rank_place(placement: RankPlacement, beside: Collection[int] = ()) -> str:
     if placement.gpu_node is None:
         return text
     text += f" beside NUMA node {placement.gpu_node}"
-    if set(placement.cpus) != {placement.gpu_node} and beside:
-        text += f": bind the rank to cores {cpu_list(beside)}"
+    if set(placement.cpus) != {placement.gpu_node} and gpu_node_cores:
+        text += f": bind the rank to cores {cpu_list(gpu_node_cores)}"
     return text
 
 
@@ -84,10 +84,11 @@ def report_lines(world: World, backend: Backend) -> list[str]:
 def place_lines(world: World, backend: Backend, items: int, item: str) -> list[str]:
     """Return MPI, hosts, and the number of items and the place of each rank, on all ranks (collective)."""
     placements = rank_placements(backend, world)
-    own = placements[world.rank]
+    own_placement = placements[world.rank]
     all_cpus = numa_cpus(range(os.cpu_count() or 1))
-    beside = all_cpus.get(own.gpu_node, ()) if own.gpu_node is not None else ()
-    own_line = f"rank {world.rank} on {host_name(own.host)}: {items:,} {item}; {rank_place(own, beside)}"
+    gpu_node_cores = all_cpus.get(own_placement.gpu_node, ()) if own_placement.gpu_node is not None else ()
+    place = rank_place(own_placement, gpu_node_cores)
+    own_line = f"rank {world.rank} on {host_name(own_placement.host)}: {items:,} {item}; {place}"
     return [mpi_line(world), *host_lines(placements), *world.allgather(own_line)]
 
 

@@ -97,8 +97,8 @@ class Steering(MutableMapping[str, ControlValue | None]):
         """
         array = _as_array(value)
         shown = shorten(value)
-        same = (shorten(name), shown, None if array is None else (array.shape, array.tobytes()))
-        if len(set(self._world.allgather(same))) > 1:
+        fingerprint = (shorten(name), shown, None if array is None else (array.shape, array.tobytes()))
+        if len(set(self._world.allgather(fingerprint))) > 1:
             raise CaseError(f"steering: ranks set different values; this rank sets {shorten(name)} to {shown}")
         current, key = self[name], f"steering[{name!r}]"
         if array is None:

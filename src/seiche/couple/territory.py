@@ -43,8 +43,8 @@ class Territory:
             raise CaseError(f"cells in flow on {world.size} ranks: the maximum is {MAX_RANKS} ranks")
         self.region, self.shape = region, region.sites.shape
         self.extent = np.array([-(-extent // BRICK) for extent in self.shape])
-        own, counts = np.unique(self.key(region.coords // BRICK), return_counts=True)
-        keys_of, counts_of = zip(*world.allgather((own, counts)), strict=True)
+        own_keys, counts = np.unique(self.key(region.coords // BRICK), return_counts=True)
+        keys_of, counts_of = zip(*world.allgather((own_keys, counts)), strict=True)
         self.words = -(-world.size // 32)
         ranks = np.repeat(np.arange(world.size), [len(keys) for keys in keys_of])
         sites = np.concatenate(counts_of)
@@ -61,7 +61,7 @@ class Territory:
         self.homes = sets[:, -1].astype(np.int32)
         self.sets = np.full(int(np.prod(self.extent + 1)), -1, np.int32)
         self.sets[bricks] = number.reshape(-1)
-        self.needed = self._around(own)
+        self.needed = self._around(own_keys)
 
     def key(self, brick: npt.NDArray[np.int64]) -> Keys:
         """Return the keys of bricks (n, 3), with x as the fastest index."""

@@ -122,8 +122,8 @@ def _joined(
 
 def _check_iolet_links(iolets: Sequence[IoletPlane], links: CutLinks) -> None:
     """Raise CaseError on all ranks when an iolet has no link (collective)."""
-    own = np.isin(np.arange(len(iolets)), links.iolet[links.rows])
-    touched = np.any(set_up_world().allgather(own), axis=0)
+    has_own_links = np.isin(np.arange(len(iolets)), links.iolet[links.rows])
+    touched = np.any(set_up_world().allgather(has_own_links), axis=0)
     for index, plane in enumerate(iolets):
         if not touched[index]:
             raise CaseError(f'iolet "{plane.name}" touches no site; check its center, normal and radius')

@@ -126,6 +126,6 @@ def _field(tubes: Sequence[CenterlineTube], widths: Sequence[float], nodes: Floa
     for axis, (start, end) in enumerate(zip(starts, ends, strict=True)):
         block_values = np.repeat(block_values, end - start + 1, axis=axis)
     field = block_values.reshape(-1)
-    near = np.flatnonzero(np.abs(field) <= np.sqrt(3.0) * (0.5 * (_BLOCK - 1) + 1.1) * spacing)
-    field[near] = smooth_union(tubes, widths, nodes.reshape(-1, 3)[near])
+    near_blocks = np.flatnonzero(np.abs(field) <= np.sqrt(3.0) * (0.5 * (_BLOCK - 1) + 1.1) * spacing)
+    field[near_blocks] = smooth_union(tubes, widths, nodes.reshape(-1, 3)[near_blocks])
     return field

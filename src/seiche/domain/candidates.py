@@ -109,8 +109,14 @@ class Crossings:
 
     def between(self, first: int, end: int) -> Crossings:
         """Return the links from the nodes `first` ... `end` - 1."""
-        own = (self.node >= first) & (self.node < end)
-        return Crossings(self.node[own], self.direction[own], self.fraction[own], self.iolet[own], self.front[own])
+        is_in_range = (self.node >= first) & (self.node < end)
+        return Crossings(
+            self.node[is_in_range],
+            self.direction[is_in_range],
+            self.fraction[is_in_range],
+            self.iolet[is_in_range],
+            self.front[is_in_range],
+        )
 
 
 def nodes_on_disc(lattice: CandidateNodes, plane: IoletPlane) -> Indices:
@@ -123,7 +129,7 @@ def disc_crossings(lattice: CandidateNodes, iolets: Sequence[IoletPlane]) -> Cro
     """Find every link through the disc of an iolet; if two discs cut one link, both are listed."""
     cuts: list[tuple[Indices, Floats, npt.NDArray[np.bool_], int, int]] = []
     for index, plane in enumerate(iolets):
-        near, height, offset = _signed_and_radial(lattice, plane)
+        near_nodes, height, offset = _signed_and_radial(lattice, plane)
         for k, vector in enumerate(LINK_VECTORS):
             end = height + float(np.dot(plane.normal, vector))
             end[np.abs(end) < TOUCH_TOLERANCE * max(lattice.shape)] = 0.0
@@ -132,7 +138,7 @@ def disc_crossings(lattice: CandidateNodes, iolets: Sequence[IoletPlane]) -> Cro
             hit = offset[rows] + fraction[:, None] * vector
             inside = np.linalg.norm(hit, axis=1) <= _disc_radius(lattice, plane)
             rows, fraction = rows[inside], fraction[inside]
-            cuts.append((near[rows], fraction, height[rows] > 0.0, k, index))
+            cuts.append((near_nodes[rows], fraction, height[rows] > 0.0, k, index))
     if not cuts:
         empty = np.zeros(0, np.int64)
         return Crossings(empty, empty, np.zeros(0), empty, np.zeros(0, bool))

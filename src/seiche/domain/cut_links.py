@@ -75,9 +75,9 @@ def cut_links(
     lattice: CandidateNodes, iolets: Sequence[IoletPlane], crossings: Crossings, find_walls: WallFinder
 ) -> CutLinks:
     """Return the links of this rank's share of the sites."""
-    own = own_part(lattice.rows.site)
-    crossings = crossings.between(*lattice.rows.site[[own.start, own.stop]].tolist())
-    boundary, links = _boundary(lattice, crossings, own)
+    own_runs = own_part(lattice.rows.site)
+    crossings = crossings.between(*lattice.rows.site[[own_runs.start, own_runs.stop]].tolist())
+    boundary, links = _boundary(lattice, crossings, own_runs)
     discs = _NearestDiscs.of(crossings, boundary)
     count, kinds = len(boundary), role_kinds(iolets)
     kind, iolet = np.empty((count, 26), np.uint8), np.empty((count, 26), np.int16)
@@ -102,18 +102,18 @@ def cut_links(
 
 def linked_sites(lattice: CandidateNodes, iolets: Sequence[IoletPlane], links: CutLinks) -> SiteSet:
     """Return the sites with the links of all ranks (collective)."""
-    own = own_part(lattice.rows.site)
+    own_runs = own_part(lattice.rows.site)
     part = SiteSet(
-        lattice.shape, part_of(lattice.rows, own).coords(), lattice.spacing, lattice.origin, lattice.periodic,
-        links.boundary - lattice.rows.site[own.start], links.kind, links.iolet, links.fraction, links.normal,
+        lattice.shape, part_of(lattice.rows, own_runs).coords(), lattice.spacing, lattice.origin, lattice.periodic,
+        links.boundary - lattice.rows.site[own_runs.start], links.kind, links.iolet, links.fraction, links.normal,
         tuple(iolets),
     )  # fmt: skip
     return joined_sites(part)
 
 
-def _boundary(lattice: CandidateNodes, crossings: Crossings, own: range) -> tuple[Indices, npt.NDArray[np.uint32]]:
+def _boundary(lattice: CandidateNodes, crossings: Crossings, own_runs: range) -> tuple[Indices, npt.NDArray[np.uint32]]:
     """Return the sites (m,) of the runs `own` with absent neighbours or links through discs, and these links' bits."""
-    boundary, links = lattice.rows.incomplete(own)
+    boundary, links = lattice.rows.incomplete(own_runs)
     node = np.sort(crossings.node)
     complete = node[np.searchsorted(boundary, node) == np.searchsorted(boundary, node, side="right")]
     if len(complete):

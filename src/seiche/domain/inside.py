@@ -85,8 +85,8 @@ def _near_layers(scaled: Surface, layers: range) -> Surface:
     if set_up_world().size == 1:
         return scaled
     x = scaled.vertices[:, 0][scaled.faces]
-    near = (x.min(axis=1) <= layers.stop) & (x.max(axis=1) >= layers.start - 1)
-    return Surface(scaled.vertices, scaled.faces[near])
+    is_near = (x.min(axis=1) <= layers.stop) & (x.max(axis=1) >= layers.start - 1)
+    return Surface(scaled.vertices, scaled.faces[is_near])
 
 
 def _wound(

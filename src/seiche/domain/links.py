@@ -75,8 +75,10 @@ def with_iolets(sites: SiteSet, iolets: Sequence[IoletPlane]) -> SiteSet:
     if [plane.role for plane in iolets] == [plane.role for plane in sites.iolets]:
         return replace(sites, iolets=iolets)
     share = own_share(len(sites.boundary))
-    own = slice(share.start, share.stop)
-    kinds = np.where(sites.link_iolet[own] >= 0, role_kinds(iolets)[sites.link_iolet[own]], sites.link_kind[own])
+    own_rows = slice(share.start, share.stop)
+    kinds = np.where(
+        sites.link_iolet[own_rows] >= 0, role_kinds(iolets)[sites.link_iolet[own_rows]], sites.link_kind[own_rows]
+    )
     return replace(sites, iolets=iolets, link_kind=joined(kinds.astype(np.uint8)))
 
 

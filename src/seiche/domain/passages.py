@@ -124,11 +124,11 @@ class Passages:
         sites, ends = self._sites, []
         for number in range(len(sites.iolets)):
             rows = np.nonzero((sites.link_iolet == number).any(1))[0]
-            near = np.zeros(0, np.int64)
+            near_sites = np.zeros(0, np.int64)
             if len(rows):
                 distance, _ = cKDTree(sites.coords[sites.boundary[rows]]).query(self.coords)
-                near = np.nonzero(distance <= 2 * self.step)[0]
-            ends.append(near)
+                near_sites = np.nonzero(distance <= 2 * self.step)[0]
+            ends.append(near_sites)
         if len(ends) < 2 and any(sites.periodic):
             periodic_coordinate = self.coords[:, sites.periodic.index(True)]
             ends = [
@@ -176,15 +176,17 @@ class Passages:
         offset = self.coords - center
         depth = offset @ np.array(plane.normal)
         lateral = offset - depth[:, None] * np.array(plane.normal)
-        near = (depth >= -self.step) & (np.linalg.norm(lateral, axis=1) <= _SIDEWAYS * radius)
-        limit = min((float(depth[end][near[end]].min(initial=np.inf)) for end in self._others(number)), default=np.inf)
+        is_near = (depth >= -self.step) & (np.linalg.norm(lateral, axis=1) <= _SIDEWAYS * radius)
+        limit = min(
+            (float(depth[end][is_near[end]].min(initial=np.inf)) for end in self._others(number)), default=np.inf
+        )
         half = self.step * max(2.0, np.ceil(_SLAB * radius / self.step))  # whole steps: equal sums along the lattice
         first = 0.0
         for section_depth in np.arange(half, REACH * radius, 0.5 * half):
             if section_depth + half >= limit - self.step:
                 return None
             # Sites connected only through deeper parts, such as those of another branch, are excluded.
-            part = self._components(near & (depth <= section_depth + half))
+            part = self._components(is_near & (depth <= section_depth + half))
             reached = np.isin(part, part[self.ends[number]]) & (part >= 0)
             weights = np.maximum(0.0, 1.0 - np.abs(depth[reached] - section_depth) / half)
             area = float(weights.sum())

@@ -189,10 +189,10 @@ class _Grid:
 def _fluid_rows(grid: _Grid, bounds: Sequence[Distance]) -> SiteRows:
     """Return the nodes where all of `bounds` are negative (collective)."""
     nx, ny, nz = grid.shape
-    layers, own = max(1, CHUNK // (ny * nz)), own_share(nx)
+    layers, own_layers = max(1, CHUNK // (ny * nz)), own_share(nx)
     accepted = [SiteRows.of_coords(grid.shape, grid.periodic, np.zeros((0, 3), np.int32))]
-    for start in range(own.start, own.stop, layers):
-        nodes = np.indices((min(layers, own.stop - start), ny, nz), dtype=np.int32).reshape(3, -1).T
+    for start in range(own_layers.start, own_layers.stop, layers):
+        nodes = np.indices((min(layers, own_layers.stop - start), ny, nz), dtype=np.int32).reshape(3, -1).T
         nodes[:, 0] += start
         points = np.asarray(grid.origin) + grid.spacing * nodes
         inside = np.all([bound(points) < -TOUCH_TOLERANCE * grid.spacing for bound in bounds], axis=0)

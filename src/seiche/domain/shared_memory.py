@@ -74,8 +74,8 @@ def _in_shared_memory(world: World, part: npt.NDArray[Any], lengths: Sequence[in
         shared = all(world.allgather(available))  # all ranks or none, so that the broadcasts below match
         use_memory = memory is not None and shared
         target = np.frombuffer(memory, np.uint8, size) if use_memory else np.empty(size, np.uint8)  # type: ignore[arg-type]
-        own = slice(bounds[world.rank], bounds[world.rank + 1])
-        target[own] = np.ascontiguousarray(part).reshape(-1).view(np.uint8)[: own.stop - own.start]
+        own_bytes = slice(bounds[world.rank], bounds[world.rank + 1])
+        target[own_bytes] = np.ascontiguousarray(part).reshape(-1).view(np.uint8)[: own_bytes.stop - own_bytes.start]
         host.Barrier()
         hosts = sorted(set(leader_of))
         if not shared or (is_leader and len(hosts) > 1):

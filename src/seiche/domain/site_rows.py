@@ -102,10 +102,12 @@ class SiteRows:
         x, y = np.divmod(self.row[number], self.shape[1])
         return np.stack([x, y, self.begin[number] + (sites - self.site[number])], axis=1)
 
-    def neighbours(self, vector: npt.NDArray[Any], own: SiteRows) -> Coords:
-        """Return the site (n,) at x + `vector` for all sites x of `own`, -1 where there is none; links wrap."""
-        out, step = np.empty(len(own), np.int32), tuple(int(value) for value in vector)
-        run_pass(registry.run_neighbours(), len(own.begin), own=own.members, all=self.members, vector=step, out=out)
+    def neighbours(self, vector: npt.NDArray[Any], own_rows: SiteRows) -> Coords:
+        """Return the site (n,) at x + `vector` for all sites x of `own_rows`, -1 where there is none; links wrap."""
+        out, step = np.empty(len(own_rows), np.int32), tuple(int(value) for value in vector)
+        run_pass(
+            registry.run_neighbours(), len(own_rows.begin), own=own_rows.members, all=self.members, vector=step, out=out
+        )
         return out
 
     def find(self, coords: Indices, *, wrap: bool = False) -> Indices:
@@ -213,8 +215,8 @@ class SiteRows:
 def part_of(rows: SiteRows, runs: range) -> SiteRows:
     """Return the sites of some consecutive runs, numbered from 0."""
     first = np.clip(rows.first, runs.start, runs.stop) - runs.start
-    own = slice(runs.start, runs.stop)
-    return SiteRows(rows.shape, rows.periodic, first, rows.begin[own], rows.end[own])
+    own_runs = slice(runs.start, runs.stop)
+    return SiteRows(rows.shape, rows.periodic, first, rows.begin[own_runs], rows.end[own_runs])
 
 
 def joined_rows(part: SiteRows) -> SiteRows:

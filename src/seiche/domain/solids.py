@@ -50,8 +50,8 @@ class SolidBody(ABC):
         axes = [a + d * (np.arange(_SAMPLES) + 0.5) for a, d in zip(low, step, strict=True)]
         depth = self.depth(np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(low)))
         cell, width = float(np.prod(step)), float(step.max())
-        near = float(np.count_nonzero(np.abs(depth) < width))
-        return float(np.count_nonzero(depth >= 0.0)) * cell, near * cell / (2.0 * width)
+        near_points = float(np.count_nonzero(np.abs(depth) < width))
+        return float(np.count_nonzero(depth >= 0.0)) * cell, near_points * cell / (2.0 * width)
 
     def extended(self, low: Floats, high: Floats, spacing: float) -> SolidBody:
         """Return the body with the ends that are not inside the box from `low` to `high` moved out by two spacings.

@@ -79,16 +79,16 @@ def _extended(branch: Branch) -> CenterlineTube:
 
 def _clipped(surface: Surface, planes: Sequence[IoletPlane]) -> Surface:
     """Cut a surface at its openings. Each cut treats only the triangles near its opening, in which no other one is."""
-    rest = np.ones(len(surface.faces), bool)
+    is_untouched = np.ones(len(surface.faces), bool)
     pieces = []
     for plane in planes:
         radius = 2.2 * (plane.radius or 0.0)
-        near = np.linalg.norm(surface.vertices - np.asarray(plane.center), axis=1) <= radius
-        affected = near[surface.faces].all(axis=1)
-        rest &= ~affected
+        is_near = np.linalg.norm(surface.vertices - np.asarray(plane.center), axis=1) <= radius
+        affected = is_near[surface.faces].all(axis=1)
+        is_untouched &= ~affected
         part = Surface.from_triangles(surface.vertices[surface.faces[affected]])
         pieces.append(part.clipped(plane.center, plane.normal, radius).corners())
-    return Surface.from_triangles(np.concatenate([surface.vertices[surface.faces[rest]], *pieces]))
+    return Surface.from_triangles(np.concatenate([surface.vertices[surface.faces[is_untouched]], *pieces]))
 
 
 @dataclass(frozen=True)

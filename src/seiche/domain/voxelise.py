@@ -160,9 +160,9 @@ def _around(
     low = node - 0.5 * spacing
     box = (low, low + spacing * np.array(lattice.shape))
     distance = with_obstacles(no_wall, obstacles, box, spacing, lattice.periodic, node=node)
-    own, solid = own_share(len(lattice.rows)), [np.zeros(0, np.int64)]
-    for first in range(own.start, own.stop, CHUNK):
-        nodes = np.arange(first, min(first + CHUNK, own.stop))
+    own_rows, solid = own_share(len(lattice.rows)), [np.zeros(0, np.int64)]
+    for first in range(own_rows.start, own_rows.stop, CHUNK):
+        nodes = np.arange(first, min(first + CHUNK, own_rows.stop))
         solid.append(nodes[~(distance(lattice.positions(nodes)) < -TOUCH_TOLERANCE * spacing)])
     bodies = ImplicitWall(distance, spacing)
 
@@ -259,12 +259,12 @@ def _section_radius(plane: IoletPlane, lattice: CandidateNodes) -> float:
     """Return the extent from the center of the fluid connected within one spacing of the plane."""
     from scipy.ndimage import label
 
-    near = [np.zeros((0, 3), np.int64)]
+    node_blocks = [np.zeros((0, 3), np.int64)]
     for first in range(0, len(lattice.rows), CHUNK):
         coords = lattice.rows.coords_of(np.arange(first, min(first + CHUNK, len(lattice.rows))))
         height = (lattice.positions_of(coords) - plane.center) @ np.asarray(plane.normal)
-        near.append(coords[np.abs(height) <= lattice.spacing])
-    nodes = np.concatenate(near)
+        node_blocks.append(coords[np.abs(height) <= lattice.spacing])
+    nodes = np.concatenate(node_blocks)
     if not len(nodes):
         raise CaseError(f'iolet "{plane.name}" touches no site; check its center, normal and radius')
     low = nodes.min(axis=0)

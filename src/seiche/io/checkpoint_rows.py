@@ -68,7 +68,7 @@ def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys
         complete[rows] = True
         for number, item in enumerate(layout.arrays if len(rows) else (), start=1):
             if chunk.rows == 1:  # it may be large: read it without a copy
-                read_chunk(path, file, layout, chunk, number, into=arrays[item.name][rows[0] : rows[0] + 1])
+                read_chunk(path, file, layout, chunk, number, target=arrays[item.name][rows[0] : rows[0] + 1])
             else:
                 arrays[item.name][rows] = read_chunk(path, file, layout, chunk, number)[matches]
     if not complete.all():
@@ -83,11 +83,11 @@ def read_chunk(
     chunk: Chunk,
     number: int,
     *,
-    into: npt.NDArray[Any] | None = None,
+    target: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
     """Return the keys (`number` 0) or the values of an array in `chunk` after verifying them."""
     array = (layout.keys, *layout.arrays)[number]
-    values = np.empty((chunk.rows, *array.shape), array.dtype) if into is None else into
+    values = np.empty((chunk.rows, *array.shape), array.dtype) if target is None else target
     if not _read_into(values, file, array.offset + chunk.first * array.row_bytes, chunk.checksums[number]):
         raise FormatError(path, f"array {array.name!r} of the {_location(layout, chunk)}", _DAMAGED)
     return values

@@ -165,8 +165,8 @@ def _onto_borders(places: Floats, turns: Floats, lengths: Floats) -> Floats:
     result = places.copy()
     for column, axis in enumerate((turns, lengths)):
         for end in (axis[0], axis[-1]):
-            near = np.abs(places[..., column] - end) < 1e-12 * max(1.0, abs(end))
-            result[near, column] = end
+            is_on_border = np.abs(places[..., column] - end) < 1e-12 * max(1.0, abs(end))
+            result[is_on_border, column] = end
     return result
 
 

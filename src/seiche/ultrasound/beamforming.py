@@ -144,14 +144,16 @@ def delay_and_sum(
         distances = np.linalg.norm(offsets, axis=-1)
         samples = (times + distances / speed - start) / step
         spline = spline_filter1d(signal, mode="mirror") if len(signal) > 1 else signal
-        found = map_coordinates(spline, samples.reshape(1, -1), prefilter=False, mode="mirror").reshape(samples.shape)
-        found[(samples < 0) | (samples > len(signal) - 1)] = 0.0
+        interpolated_samples = map_coordinates(spline, samples.reshape(1, -1), prefilter=False, mode="mirror").reshape(
+            samples.shape
+        )
+        interpolated_samples[(samples < 0) | (samples > len(signal) - 1)] = 0.0
         share = np.full(places.shape[:-1], weight)
         if aperture is not None:
             depths = offsets @ axis
             across = np.sqrt(np.maximum(distances**2 - depths**2, 0.0))
             share[across > np.abs(depths) / (2 * aperture)] = 0.0
-        total += share * found
+        total += share * interpolated_samples
         count += share
     return np.divide(total, count, out=np.zeros_like(total), where=count != 0)
 

@@ -141,9 +141,9 @@ def staggering(problem: Problem) -> float:
     It is infinite if the time step is too long for the highest frequency.
     """
     largest = math.sqrt(sum((math.pi / spacing) ** 2 for spacing in problem.spacing)) * problem.reference_speed
-    found = frequency_range(problem) if problem.initial_pressure is None else None
-    if found is not None:
-        largest = min(largest, 2.0 * math.pi * _HARMONIC * found[1])
+    frequencies = frequency_range(problem) if problem.initial_pressure is None else None
+    if frequencies is not None:
+        largest = min(largest, 2.0 * math.pi * _HARMONIC * frequencies[1])
     sine = (
         float(np.max(problem.sound_speed)) / problem.reference_speed * math.sin(min(largest * problem.dt, math.pi) / 2)
     )

@@ -137,8 +137,8 @@ class Records:
         keys = np.flatnonzero(np.isin(self.keys, sensors))
         stored = self.local.stored_rows(name) if len(self.keys) else 0
         step = max(1, -(-self._partition.world.allreduce_max(np.array([stored]))[0] // rows))
-        own = self.local.selected(name, keys, int(step)) if len(self.keys) else np.zeros((0, 0), self.local.real)
-        parts = self._partition.world.allgather((self.keys[keys], own))
+        own_values = self.local.selected(name, keys, int(step)) if len(self.keys) else np.zeros((0, 0), self.local.real)
+        parts = self._partition.world.allgather((self.keys[keys], own_values))
         count = max(len(values) for _, values in parts)
         result = np.zeros((count, len(sensors)), self.local.real)
         for indices, values in parts:

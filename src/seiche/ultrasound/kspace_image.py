@@ -85,16 +85,16 @@ def _depths(series: npt.NDArray[np.complex128], squares: Floats, dt: float, spee
     normal = 2 * np.pi * np.fft.rfftfreq(2 * count, speed * dt)
     number = np.sqrt(normal**2 + squares[..., None])
     factor = np.divide(normal, number, out=np.ones_like(number), where=number > 0)
-    found = _interpolated(spectrum, number * (speed * dt * period / (2 * np.pi)))
-    found = np.where(number * speed * dt <= np.pi, speed * factor * found, 0.0)
+    image_spectrum = _interpolated(spectrum, number * (speed * dt * period / (2 * np.pi)))
+    image_spectrum = np.where(number * speed * dt <= np.pi, speed * factor * image_spectrum, 0.0)
     # The image of a source and its mirror image behind the sensors is even: twice a cosine transform.
     ends = np.full(count + 1, 2.0)
     ends[[0, -1]] = 1.0
-    found = found * ends / (count * speed * dt)
-    padded = np.concatenate([found, np.zeros((*found.shape[:-1], count - 1))], axis=-1)
-    both = np.fft.fft(padded, axis=-1)
-    mirrored = np.concatenate([both[..., :1], both[..., :0:-1]], axis=-1)
-    return np.asarray((0.5 * (both + mirrored))[..., :count])
+    image_spectrum = image_spectrum * ends / (count * speed * dt)
+    padded = np.concatenate([image_spectrum, np.zeros((*image_spectrum.shape[:-1], count - 1))], axis=-1)
+    full_spectrum = np.fft.fft(padded, axis=-1)
+    mirrored = np.concatenate([full_spectrum[..., :1], full_spectrum[..., :0:-1]], axis=-1)
+    return np.asarray((0.5 * (full_spectrum + mirrored))[..., :count])
 
 
 def _interpolated(spectrum: npt.NDArray[np.complex128], positions: Floats) -> npt.NDArray[np.complex128]:

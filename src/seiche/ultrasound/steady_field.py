@@ -119,7 +119,7 @@ def _transfer(s: Floats, k: complex, reach: float, width: float, dimensions: int
 
     It is the mean over ends with a normal distribution of the standard deviation `width`.
     """
-    near = np.abs(s - k) < _POLE / reach
+    is_near_pole = np.abs(s - k) < _POLE / reach
     if dimensions == 2:
         numerator, limit = _in_plane(s, k, reach, width)
     else:
@@ -127,12 +127,12 @@ def _transfer(s: Floats, k: complex, reach: float, width: float, dimensions: int
         numerator = 1 - 0.5 * ((1 + ratio) * _mean_phase(k - s, reach, width))
         numerator -= 0.5 * ((1 - ratio) * _mean_phase(k + s, reach, width))
         if dimensions == 3:
-            rest = 1 + 1j * k * reach + (k * width) ** 2
-            numerator[s == 0] = 1 - rest * _mean_phase(np.asarray(k), reach, width)
+            bracket = 1 + 1j * k * reach + (k * width) ** 2
+            numerator[s == 0] = 1 - bracket * _mean_phase(np.asarray(k), reach, width)
         sign = 1 if dimensions == 1 else -1
         limit = -1j * reach - sign * (1 - complex(_mean_phase(np.asarray(2 * k), reach, width))) / (2 * k)
-    numerator /= np.where(near, 1.0, s**2 - k**2)
-    numerator[near] = limit / (2 * k)
+    numerator /= np.where(is_near_pole, 1.0, s**2 - k**2)
+    numerator[is_near_pole] = limit / (2 * k)
     return numerator
 
 

@@ -78,10 +78,10 @@ def nodes_of_elements(grid: Grid, elements: Sequence[Shape], name: str) -> tuple
         if grid.symmetry is not None:  # the mirror image of a point on the axis is the point itself
             weights = np.where(indices % grid.shape[-1] == 0, 0.5 * weights, weights)
         parts.append((indices, weights))
-    most = max(len(indices) for indices, _ in parts)
-    if most * len(parts) > _MAX_WEIGHTS:
-        raise CaseError(f"{name}: {len(parts)} elements of up to {most} grid points need too much memory")
-    nodes, factors = np.zeros((len(parts), most), np.int64), np.zeros((len(parts), most))
+    max_count = max(len(indices) for indices, _ in parts)
+    if max_count * len(parts) > _MAX_WEIGHTS:
+        raise CaseError(f"{name}: {len(parts)} elements of up to {max_count} grid points need too much memory")
+    nodes, factors = np.zeros((len(parts), max_count), np.int64), np.zeros((len(parts), max_count))
     for row, (indices, weights) in enumerate(parts):
         nodes[row, : len(indices)], nodes[row, len(indices) :] = indices, indices[0]
         factors[row, : len(indices)] = weights

@@ -109,23 +109,23 @@ def merge(paths: Sequence[Path], target: Path, order: Sequence[str]) -> tuple[li
     """
     documents = [load(path) for path in paths]
     first = documents[0][0]
-    found: dict[str, FamilyResult] = {}
+    families: dict[str, FamilyResult] = {}
     for path, (document, results) in zip(paths, documents, strict=True):
         _agree(path, document, first, str(paths[0]))
         for result in results:
-            if result.name in found or result.name not in order:
-                problem = "is in another file too" if result.name in found else "is no check of this version"
+            if result.name in families or result.name not in order:
+                problem = "is in another file too" if result.name in families else "is no check of this version"
                 raise CaseError(f"{path}: {result.name} {problem}")
-            found[result.name] = result
+            families[result.name] = result
     subjects = {subject: None for document, _ in documents for subject in document["subjects"]}
-    results = [found[name] for name in order if name in found]
+    results = [families[name] for name in order if name in families]
     store(
         target,
         results,
         **{name: first[name] for name in ORIGIN},
         date=max(document["date"] for document, _ in documents),
         subjects=list(subjects),
-        complete=all(name in found for name in order if name.split()[0] in subjects),
+        complete=all(name in families for name in order if name.split()[0] in subjects),
     )
     return results, str(first["device"])
 

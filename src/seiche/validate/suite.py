@@ -102,10 +102,10 @@ def selected_families(families: Sequence[Family], only: Sequence[str]) -> Sequen
     chosen: set[str] = set()
     for argument in only:
         text = argument.lower().replace("_", " ").strip()
-        found = {name for name in names if name == text} or {name for name in names if text in name}
-        if not found:
+        matching_names = {name for name in names if name == text} or {name for name in names if text in name}
+        if not matching_names:
             raise CaseError(f"--only {argument}: no check has this text in its name; the names are {', '.join(names)}")
-        chosen |= found
+        chosen |= matching_names
     return [family for family, name in zip(families, names, strict=True) if not only or name in chosen]
 
 

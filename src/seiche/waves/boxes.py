@@ -21,9 +21,9 @@ Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 #: Minimum distance of the faces of a box from the source, in elements: points two elements away are inside.
-REACH = 2.1
+HALF_WIDTH = 2.1
 #: The same in a medium that varies near the source, where every node of the box adds cost.
-SHORT_REACH = 1.5
+SHORT_HALF_WIDTH = 1.5
 #: Relative difference below which media are treated as equal.
 MEDIA_TOLERANCE = 1e-9
 #: Maximum number of sources with boxes, which bounds the memory of their factors.
@@ -46,14 +46,14 @@ class SourceBox:
         medium: the medium at the source.
         inside: whether each owned element and ghost is in the box, (count + ghosts,).
         size: sides of the largest element at the source, (dim,).
-        reach: distance of the faces from the source along each axis, (dim,).
+        half_widths: distance of the faces from the source along each axis, (dim,).
     """
 
     source: int
     medium: Uniform
     inside: Flags
     size: Floats
-    reach: Floats
+    half_widths: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,37 +106,37 @@ def box_of(number: int, source: PointSource, surroundings: Surroundings) -> Sour
     gap = abs(offsets(mesh, position, middle)) - mesh.sizes / 2
     owned = slice(mesh.count)
 
-    def largest(near: Flags) -> Floats:
-        sizes = mesh.sizes[owned][near[owned]]
+    def largest(is_near: Flags) -> Floats:
+        sizes = mesh.sizes[owned][is_near[owned]]
         return np.asarray(world.allreduce_max(sizes.max(0) if len(sizes) else np.zeros(mesh.dim)))
 
     size = size_at(source.position, mesh, world)
     medium = _medium_at(position, surroundings)
 
-    def reached(elements: float) -> Floats:
+    def half_widths_of(elements: float) -> Floats:
         """Return the distance of the faces of a box from the source, at least a number of elements."""
         return np.maximum(elements * size, largest(np.all(gap < (elements - _TINY) * size, axis=1)))
 
-    reach = reached(REACH)
-    inner = np.nonzero(np.all(gap[owned] < reach - _TINY * size, axis=1))[0]
+    half_widths = half_widths_of(HALF_WIDTH)
+    inner = np.nonzero(np.all(gap[owned] < half_widths - _TINY * size, axis=1))[0]
     varies = bool(len(inner)) and bool((differences(surroundings.material, inner, medium) > MEDIA_TOLERANCE).any())
     if world.allreduce_max(np.array([float(varies)]))[0]:
-        reach = reached(SHORT_REACH)
+        half_widths = half_widths_of(SHORT_HALF_WIDTH)
     lower, upper = mesh.extent
     periodic = np.array(mesh.brick.periodic)
     room = np.minimum(position - lower, upper - position)
     if np.any(~periodic & (room < (CLEARANCE - _TINY) * size)):
         return "is nearer than half an element to a side of the mesh"
-    if np.any(periodic & (upper - lower < 2 * reach + 2 * largest(np.all(gap < reach, axis=1)))):
+    if np.any(periodic & (upper - lower < 2 * half_widths + 2 * largest(np.all(gap < half_widths, axis=1)))):
         return "is in a periodic mesh that is too short for a box around it"
     if contrast(position, CLEARANCE * size, medium, surroundings) > MAX_CONTRAST:
         return "is nearer than half an element to a change of the medium"
-    inside = np.asarray((gap < reach - _TINY * size).all(1))
+    inside = np.asarray((gap < half_widths - _TINY * size).all(1))
     if surroundings.excluded_sides:
         touching = (mesh.kinds[inside[owned], :, 0] == NONE) & np.array(surroundings.excluded_sides)
         if world.allreduce_max(np.array([float(touching.any())]))[0]:
             return "is near an absorbing side, with leapfrog"
-    return SourceBox(number, medium, inside, size, reach)
+    return SourceBox(number, medium, inside, size, half_widths)
 
 
 def _medium_at(position: Floats, surroundings: Surroundings) -> Uniform:
@@ -176,16 +176,16 @@ def differences(material: Material, elements: Integers, medium: Uniform) -> Floa
     return np.asarray(np.max(parts, axis=0).reshape(len(elements), *density.shape[1:] or (1,)))
 
 
-def contrast(position: Floats, reach: Floats, medium: Uniform, surroundings: Surroundings) -> float:
-    """Return the largest relative difference of the media within `reach` of a position (collective)."""
+def contrast(position: Floats, distance: Floats, medium: Uniform, surroundings: Surroundings) -> float:
+    """Return the largest relative difference of the media within `distance` of a position (collective)."""
     mesh = surroundings.mesh
     middle = mesh.lower[: mesh.count] + mesh.sizes[: mesh.count] / 2
     gap = abs(offsets(mesh, position, middle)) - mesh.sizes[: mesh.count] / 2
-    near = np.nonzero((gap < (1 - _TINY) * reach).all(1))[0]
-    values = differences(surroundings.material, near, medium)
+    elements = np.nonzero((gap < (1 - _TINY) * distance).all(1))[0]
+    values = differences(surroundings.material, elements, medium)
     if surroundings.material.by_node:
-        nodes = abs(offsets(mesh, position, nodes_of(mesh, Basis(surroundings.nodes), near)))
-        values = np.where((nodes <= (1 + _TINY) * reach).all(2), values, 0.0)
+        nodes = abs(offsets(mesh, position, nodes_of(mesh, Basis(surroundings.nodes), elements)))
+        values = np.where((nodes <= (1 + _TINY) * distance).all(2), values, 0.0)
     return float(surroundings.world.allreduce_max(np.array([values.max() if values.size else 0.0]))[0])
 
 

@@ -69,9 +69,9 @@ class Incident:
         #: Number of steps by which velocities are earlier than the other unknowns.
         self._velocity_lead = 0.5 if leapfrog else 0.0
         self._tables = [TabulatedPulse(sources[box.source].time, self._spacing) for box in boxes]
-        reach = [np.linalg.norm(box.reach + 2 * box.size) / min(box.medium.speeds) for box in boxes]
-        self._reach_samples = int(np.ceil(max(reach, default=0.0) / self._spacing)) + 4
-        self._length = PER_STEP * self._window + self._reach_samples + 8
+        travel_times = [np.linalg.norm(box.half_widths + 2 * box.size) / min(box.medium.speeds) for box in boxes]
+        self._travel_samples = int(np.ceil(max(travel_times, default=0.0) / self._spacing)) + 4
+        self._length = PER_STEP * self._window + self._travel_samples + 8
         self._first, self._rows = -1, np.zeros((len(boxes), self._length, ROW))
         backend = operator.backend
         self._device_rows = backend.zeros((max(len(boxes), 1), self._length, ROW), np.float64)
@@ -88,7 +88,7 @@ class Incident:
     @property
     def travel_time(self) -> float:
         """Return the longest time in which the waves of a source leave its box."""
-        return self._reach_samples * self._spacing
+        return self._travel_samples * self._spacing
 
     # -- tables of time ------------------------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class Incident:
 
     def _load(self, step: int) -> int:
         """Compute the rows of the window that starts at `step`; return the number of the first row."""
-        base = PER_STEP * step - self._reach_samples - 2
+        base = PER_STEP * step - self._travel_samples - 2
         if self._first != step:
             self._rows = np.stack([table.rows(base, self._length) for table in self._tables])
             self._first = step
@@ -340,7 +340,7 @@ class Incident:
         first = int(steps.min()) - int(steps.min()) % self._window
         if self._first < 0 or not self._first <= steps.min() <= steps.max() <= self._first + self._window:
             self._load(first)
-        first_row = PER_STEP * self._first - self._reach_samples - 2
+        first_row = PER_STEP * self._first - self._travel_samples - 2
         result = np.zeros((len(steps), len(factors), len(points)))
         moving = np.array([name.startswith("v") for name in self._operator.fields])
         for fields, time_lead in ((moving, self._velocity_lead), (~moving, 0.0)):

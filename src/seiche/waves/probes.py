@@ -219,12 +219,17 @@ class Receivers:
         for block in self._rows:
             blocks.append(block[first::step, :, fields][:, parts])
             first = (first - len(block)) % step if first < len(block) else first - len(block)
-        own = np.concatenate(blocks)
-        local = (self._operator.mesh.number[points.element[parts]], points.point[parts], points.share[parts], own)
+        own_values = np.concatenate(blocks)
+        local = (
+            self._operator.mesh.number[points.element[parts]],
+            points.point[parts],
+            points.share[parts],
+            own_values,
+        )
         gathered = [*zip(*self._world.allgather(local), strict=True)]
         number, point, share = (np.concatenate(arrays) for arrays in gathered[:3])
         values = np.concatenate(gathered[3], axis=1)
-        result = np.zeros((len(own), len(receivers), values.shape[2]))
+        result = np.zeros((len(own_values), len(receivers), values.shape[2]))
         for k in np.lexsort((point, number)):  # along the curve: the same sum on any number of ranks
             result[:, position[point[k]]] += share[k] * values[:, k]
         return result

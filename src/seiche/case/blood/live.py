@@ -23,7 +23,7 @@ _MAX_LINES = 20_000
 
 def cell_slice(run: BloodRun, view: FlowView, points: int) -> LiveSlice | None:
     """Return the speed in a plane with the outlines of the cells; each rank sends those of its cells (collective)."""
-    sites, own = run.setup.vessel.sites, []
+    sites, own_lines = run.setup.vessel.sites, []
     for kind, vertices in zip(run.cells.types, run.blood.own_vertices(), strict=True):
         faces = kind.mesh.faces
         matrix = limit_matrix(rings_of(faces)) if kind.model.shell == "loop" else None
@@ -32,8 +32,8 @@ def cell_slice(run: BloodRun, view: FlowView, points: int) -> LiveSlice | None:
         crossing = cells[(height.min(axis=1, initial=0.0) < 0) & (height.max(axis=1, initial=0.0) > 0)]
         corners = crossing[:, faces].reshape(-1, 3, 3)
         lines = cuts(corners, view.normal, view.height)
-        own.append(lines if view.axes[0] < view.axes[1] else lines[:, :, ::-1])
-    gathered = run.solver.world.gather(np.concatenate(own)[:_MAX_LINES].astype(np.float32))
+        own_lines.append(lines if view.axes[0] < view.axes[1] else lines[:, :, ::-1])
+    gathered = run.solver.world.gather(np.concatenate(own_lines)[:_MAX_LINES].astype(np.float32))
     return view.slice(points, None if gathered is None else np.concatenate(gathered))
 
 

@@ -166,20 +166,20 @@ def calibrate(
     if output.resolve().parent != path.resolve().parent:
         raise CaseError(f"--output {output}: must be in the folder of {path}, since its files are relative to it")
     source = read_source(path)
-    found, measured = _first(source, targets), None
-    if (change := found.density_change()) >= LARGEST_CHANGE:
+    calibration, measured = _first(source, targets), None
+    if (change := calibration.density_change()) >= LARGEST_CHANGE:
         raise CaseError(
             f"calibrate: the pressures change the lattice density by {change:.0%} at the time step of "
-            f"{found.setup.dt:.3g} s; use a step of at most {found.largest_step():.2g} s, which gives "
+            f"{calibration.setup.dt:.3g} s; use a step of at most {calibration.largest_step():.2g} s, which gives "
             f"{MODERATE_CHANGE:.0%} (lattice.step, or a smaller lattice.mach)"
         )
     for number in range(runs):
-        measured = _measure(source, found, cycles)
+        measured = _measure(source, calibration, cycles)
         if measured.error(targets) <= TOLERANCE or number == runs - 1:
             break
-        found = found.refined(measured)
-    output.write_text(_HEADER.format(path.name) + toml_text(found.tables(source)), encoding="utf-8")
-    return [*_lines(found, measured), f"wrote {output}"]
+        calibration = calibration.refined(measured)
+    output.write_text(_HEADER.format(path.name) + toml_text(calibration.tables(source)), encoding="utf-8")
+    return [*_lines(calibration, measured), f"wrote {output}"]
 
 
 _HEADER = "# {}, with Windkessel outlets by `seiche calibrate`\n"
@@ -222,9 +222,9 @@ def _flow(setup: FlowSetup, number: int, iolet: VelocityIolet, period: float) ->
     return np.asarray(setup.units.to_si("velocity", velocity) * area)
 
 
-def _measure(source: CaseFile, found: Calibration, cycles: int) -> MeasuredPeriod:
+def _measure(source: CaseFile, calibration: Calibration, cycles: int) -> MeasuredPeriod:
     """Run the case and return the results of its last period."""
-    tables = found.tables(source)
+    tables = calibration.tables(source)
     tables["time"] = {"cycles": cycles}
     tables.pop("output", None)
     samples: list[tuple[float, dict[str, float], dict[str, float]]] = []
@@ -234,7 +234,7 @@ def _measure(source: CaseFile, found: Calibration, cycles: int) -> MeasuredPerio
             case.write_text(toml_text(tables), encoding="utf-8")
             with load(case, output=Path(name) / "out") as simulation:
                 assert isinstance(simulation.solver, FlowSolver)
-                sites, owned = found.setup.vessel.sites, simulation.solver.owned
+                sites, owned = calibration.setup.vessel.sites, simulation.solver.owned
                 names = [plane.name for plane in sites.iolets]
                 touching = [sites.boundary[(sites.link_iolet == k).any(axis=1)] for k in range(len(names))]
                 rows = [np.flatnonzero(np.isin(owned, numbers)) for numbers in touching]
@@ -244,40 +244,40 @@ def _measure(source: CaseFile, found: Calibration, cycles: int) -> MeasuredPerio
                     means = {n: float(pressure[r].mean()) for n, r in zip(names, rows, strict=True)}
                     samples.append((run.time, means, dict(run.flow_rates())))
 
-                simulation.every(sample, steps=max(1, round(found.period / simulation.setup.dt / _SAMPLES)))
+                simulation.every(sample, steps=max(1, round(calibration.period / simulation.setup.dt / _SAMPLES)))
                 simulation.run(visible=False)
                 end = simulation.time
         finally:
             case.unlink(missing_ok=True)
-    last = [sample for sample in samples if sample[0] > end - found.period * (1 + 1e-9)]
-    times = [time % found.period for time, _, _ in last]
-    inlet = [means[found.inlet] for _, means, _ in last]
-    phases = np.arange(_SAMPLES) / _SAMPLES * found.period
-    outlets = list(found.targets.split)
-    flows = {name: -float(np.mean([flow[name] for _, _, flow in last])) for name in outlets}
+    last_samples = [sample for sample in samples if sample[0] > end - calibration.period * (1 + 1e-9)]
+    times = [time % calibration.period for time, _, _ in last_samples]
+    inlet = [means[calibration.inlet] for _, means, _ in last_samples]
+    phases = np.arange(_SAMPLES) / _SAMPLES * calibration.period
+    outlets = list(calibration.targets.split)
+    flows = {name: -float(np.mean([flow[name] for _, _, flow in last_samples])) for name in outlets}
     total = sum(flows.values())
     if not min(flows.values()) > 0.0:
         raise CaseError(f"calibrate: the mean outflow is not positive at every outlet ({flows}); use more --cycles")
     return MeasuredPeriod(
-        np.interp(phases, times, inlet, period=found.period),
-        {name: float(np.mean([means[name] for _, means, _ in last])) for name in outlets},
+        np.interp(phases, times, inlet, period=calibration.period),
+        {name: float(np.mean([means[name] for _, means, _ in last_samples])) for name in outlets},
         {name: flow / total for name, flow in flows.items()},
         total,
     )
 
 
-def _lines(found: Calibration, measured: MeasuredPeriod | None) -> Sequence[str]:
+def _lines(calibration: Calibration, measured: MeasuredPeriod | None) -> Sequence[str]:
     """Return the parameters of the outlets, and targets beside measured values (mmHg)."""
-    mmhg, targets, share = 133.322387415, found.targets, found.circuit.share
+    mmhg, targets, share = 133.322387415, calibration.targets, calibration.circuit.share
     lines = []
-    for name, value in found.resistances.items():
-        compliance = found.circuit.compliance * targets.split[name]
+    for name, value in calibration.resistances.items():
+        compliance = calibration.circuit.compliance * targets.split[name]
         lines.append(
             f"{name}: proximal {share * value:.4g} Pa s/m^3, distal {(1 - share) * value:.4g} Pa s/m^3, "
             f"compliance {compliance:.4g} m^3/Pa"
         )
-    if (change := found.density_change()) > MODERATE_CHANGE:
-        step = found.largest_step()
+    if (change := calibration.density_change()) > MODERATE_CHANGE:
+        step = calibration.largest_step()
         lines.append(
             f"advice: the pressures change the lattice density by {change:.0%}; a step of {step:.2g} s gives less"
         )

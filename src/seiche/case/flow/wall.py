@@ -73,10 +73,10 @@ def _extended(surface: Surface, sites: SiteSet) -> Surface:
         rim = surface.vertices[loop.vertices]
         heights = [(rim - plane.center) @ np.asarray(plane.normal) for plane in sites.iolets]
         distances = [np.linalg.norm(np.subtract(loop.center, plane.center)) for plane in sites.iolets]
-        near = [k for k, height in enumerate(heights) if np.abs(height).max() < 2.0 * RIM * sites.spacing]
-        if not near:
+        near_iolets = [k for k, height in enumerate(heights) if np.abs(height).max() < 2.0 * RIM * sites.spacing]
+        if not near_iolets:
             continue
-        nearest = min(near, key=lambda k: float(distances[k]))
+        nearest = min(near_iolets, key=lambda k: float(distances[k]))
         vertices.append(rim - heights[nearest][:, None] * np.asarray(sites.iolets[nearest].normal))
         old, new = loop.vertices, count + np.arange(len(rim), dtype=np.int32)
         next_old, next_new = np.roll(old, -1), np.roll(new, -1)
@@ -131,10 +131,10 @@ def make_wall(sites: SiteSet, surface: Surface, owned: npt.NDArray[np.int64], ra
     count = min(NEIGHBOURS, len(wall))
     first, last = (len(surface.faces) * r // ranks for r in (rank, rank + 1))
     faces = np.asarray(surface.faces[first:last])
-    distance, near = tree.query(surface.vertices[faces].mean(axis=1), k=count)
-    distance, near = distance.reshape(-1, count), near.reshape(-1, count)
+    distance, neighbours = tree.query(surface.vertices[faces].mean(axis=1), k=count)
+    distance, neighbours = distance.reshape(-1, count), neighbours.reshape(-1, count)
     close = distance[:, 0] < 3.0 * sites.spacing
-    distance, near, faces = distance[close], near[close], faces[close]
+    distance, neighbours, faces = distance[close], neighbours[close], faces[close]
     weight = np.exp(-0.5 * ((distance - distance[:, :1]) / (WIDTH * sites.spacing)) ** 2)
     weight /= weight.sum(axis=1, keepdims=True)
     used, renumbered = np.unique(faces, return_inverse=True)
@@ -143,7 +143,7 @@ def make_wall(sites: SiteSet, surface: Surface, owned: npt.NDArray[np.int64], ra
         vertices=np.asarray(surface.vertices)[used],
         faces=renumbered.reshape(-1, 3).astype(np.int32),
         sites=wall,
-        neighbours=np.asarray(near, np.int64),
+        neighbours=np.asarray(neighbours, np.int64),
         weights=weight,
         owned_rows=owned_rows,
         field_rows=np.searchsorted(owned, wall[owned_rows]),

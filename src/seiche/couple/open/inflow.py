@@ -32,9 +32,9 @@ class VolumeInflow:
 
     def volumes(self) -> Floats:
         """Return the volume, in sites, that entered through each opening in the last step, (iolets,) (collective)."""
-        own = self._solver.measures.snapshot(self._snapshots).fields()["density"]
+        own_density = self._solver.measures.snapshot(self._snapshots).fields()["density"]
         density: Floats = np.ones(self._count)
-        for rows, values in self._solver.world.allgather((self._own_rows, own)):
+        for rows, values in self._solver.world.allgather((self._own_rows, own_density)):
             density[rows] = values
         means = np.array([density[rows].mean() for rows in self._rows])
         return np.asarray(self._solver.measures.iolet_flow() / means, np.float64)

@@ -19,5 +19,5 @@ FORMER = {
 
 def present_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a checkpoint by their present names."""
-    present = {former: name for name, former in FORMER.items()}
+    present = {former_name: name for name, former_name in FORMER.items()}
     return {present.get(name, name): value for name, value in values.items()}

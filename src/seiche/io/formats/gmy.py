@@ -60,12 +60,12 @@ def _own_blocks(path: PathLike, header: GmyHeader) -> list[FluidRecords]:
     edge, counts = header.block, header.blocks
     fluid_of_layer = header.records[:, 0].reshape(counts[0], -1).sum(axis=1)
     layers, per_layer = own_part(offsets(fluid_of_layer)), counts[1] * counts[2]
-    own = slice(layers.start * per_layer, layers.stop * per_layer)
-    offset = header.body + int(header.records[: own.start, 1].sum())
+    own_range = slice(layers.start * per_layer, layers.stop * per_layer)
+    offset = header.body + int(header.records[: own_range.start, 1].sum())
     blocks: list[FluidRecords] = []
     with Path(path).open("rb") as file:
         file.seek(offset)
-        for block_number in (own.start + np.flatnonzero(header.records[own, 0])).tolist():
+        for block_number in (own_range.start + np.flatnonzero(header.records[own_range, 0])).tolist():
             fluid, compressed_size, size = (int(value) for value in header.records[block_number])
             location = f"block {block_number} (byte {offset})"
             words = _inflate(path, location, file.read(compressed_size), size)
