@@ -18,7 +18,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow import FlowModel, Newtonian, PressureIolet, Solver, VelocityIolet
 from seiche.report.color_range import color_top
-from seiche.report.section_figure import SectionLook, distances_along_line, scaled_traces, section_of
+from seiche.report.section_figure import SectionStyle, distances_along_line, scaled_traces, section_of
 from seiche.report.surface import DrawnSurface, shaded_triangles
 from seiche.report.ultrasound_figure import Panel, ultrasound_figure
 
@@ -93,20 +93,20 @@ def test_a_section_orders_receivers_by_their_distance() -> None:
 
 def test_gain_and_clip() -> None:
     traces = wave(12)[2]
-    common, clip = scaled_traces(traces, SectionLook(percentile=100.0))
+    common, clip = scaled_traces(traces, SectionStyle(percentile=100.0))
     assert clip == pytest.approx(traces.max()) and common.max() == 1.0 and common[0].max() < 0.2
-    each, _ = scaled_traces(traces, SectionLook(gain="trace", percentile=100.0))
+    each, _ = scaled_traces(traces, SectionStyle(gain="trace", percentile=100.0))
     np.testing.assert_allclose(each.max(axis=1), 1.0)
-    clipped, value = scaled_traces(traces, SectionLook(percentile=95.0))
+    clipped, value = scaled_traces(traces, SectionStyle(percentile=95.0))
     assert np.mean(np.abs(traces) > value) == pytest.approx(0.05, abs=0.01) and clipped.max() == 1.0
-    assert np.isfinite(scaled_traces(np.zeros((2, 3)), SectionLook())[0]).all()
+    assert np.isfinite(scaled_traces(np.zeros((2, 3)), SectionStyle())[0]).all()
     for arguments, text in (
         ({"gain": "x"}, "gain 'x'"),
         ({"style": "x"}, "style 'x'"),
         ({"percentile": 5.0}, "percent"),
     ):
         with pytest.raises(CaseError, match=text):
-            SectionLook(**arguments)
+            SectionStyle(**arguments)
 
 
 def test_render_draws_a_section_of_the_receivers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,13 +59,13 @@ def _selected_levels(folder: Path) -> list[str]:
         candidates, target, setting = lower, f"SEICHE_CPU_LEVEL={requested}", requested
     else:
         candidates, target, setting = supported, f"this processor ({supported[0]})", "all"
-    selected = [level for level in candidates if level in built_levels]
-    if not selected:
+    built_candidates = [level for level in candidates if level in built_levels]
+    if not built_candidates:
         raise BackendUnavailable(
             f"no CPU kernels for {target} in {folder}, only for {', '.join(built_levels) or 'none'}: install Seiche on"
             f" this machine (pip install .) or with -C cmake.define.SEICHE_LEVELS={setting}"
         )
-    return selected
+    return built_candidates
 
 
 @cache

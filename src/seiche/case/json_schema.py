@@ -211,5 +211,5 @@ def _dimension(schema: CoreSchema) -> str | None:
     if isinstance(call, partial) and "dimension" in call.keywords:
         dimension: str | None = call.keywords["dimension"]
         return dimension
-    inner = schema.get("schema") or schema.get("items_schema")
-    return _dimension(inner) if isinstance(inner, dict) else None
+    inner_schema = schema.get("schema") or schema.get("items_schema")
+    return _dimension(inner_schema) if isinstance(inner_schema, dict) else None

@@ -74,8 +74,8 @@ def implausible(table: BaseModel, key: str = "") -> Iterator[str]:
     """Yield one line for each value of a table and its inner tables that is wrong by orders of magnitude."""
     for name, (dimension, positive) in _quantities(type(table)).items():
         value = getattr(table, name)
-        inner = type(table).model_fields[name].alias or name
-        path = f"{key}.{inner}" if key else inner
+        inner_key = type(table).model_fields[name].alias or name
+        path = f"{key}.{inner_key}" if key else inner_key
         narrow = OF_KEYS.get(f"{type(table).__name__}.{name}") or OF_KEYS.get(name)
         for full_key, number, unit in _numbers(value, path, dimension):
             limits = narrow or RANGES.get(unit)

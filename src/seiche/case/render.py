@@ -15,7 +15,7 @@ from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, wall_path
 
 if TYPE_CHECKING:
-    from seiche.report.section_figure import SectionLook
+    from seiche.report.section_figure import SectionStyle
 
 #: Upper limit of vertex velocities, m/s.
 _MAX_SPEED = 1e30
@@ -89,7 +89,7 @@ def _render_fields(source: Path, field: str | None, *, moving: bool, output: Pat
 
 
 def render_section(
-    run: Path, unknown: str, look: SectionLook, *, output: Path | None = None, moving: bool = False
+    run: Path, unknown: str, style: SectionStyle, *, output: Path | None = None, moving: bool = False
 ) -> Path:
     """Draw the record section of an unknown of the receivers in the folder `run`; return the file.
 
@@ -124,7 +124,7 @@ def render_section(
         raise CaseError(f"{source}: no record section: the receivers are not on a line, or two are at one position")
     target = output or source.with_name(f"{source.stem}.{unknown}.png")
     _check_name(target, False)
-    section_figure(target, section, look)
+    section_figure(target, section, style)
     return target
 
 

@@ -15,11 +15,11 @@ def toml_text(tables: Mapping[str, Any]) -> str:
 
 def _lines(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
     """Yield the lines of a table: its values first, then its tables and lists of tables."""
-    inner = {key: value for key, value in table.items() if isinstance(value, Mapping) or _is_list_of_tables(value)}
+    subtables = {key: value for key, value in table.items() if isinstance(value, Mapping) or _is_list_of_tables(value)}
     for key, value in table.items():
-        if key not in inner:
+        if key not in subtables:
             yield f"{_key(key)} = {_value(value)}"
-    for key, value in inner.items():
+    for key, value in subtables.items():
         path = f"{prefix}{_key(key)}"
         for item in value if isinstance(value, list) else [value]:
             yield ""

@@ -39,9 +39,9 @@ def spread_points(points: Floats, count: int) -> Floats:
     """Select at most `count` points, each of which is the farthest from those selected before it."""
     if len(points) <= count:
         return points
-    chosen = [int(np.linalg.norm(points, axis=1).argmax())]
+    chosen_points = [int(np.linalg.norm(points, axis=1).argmax())]
     distance = np.full(len(points), np.inf)
-    while len(chosen) < count:
-        distance = np.minimum(distance, np.linalg.norm(points - points[chosen[-1]], axis=1))
-        chosen.append(int(distance.argmax()))
-    return points[chosen]
+    while len(chosen_points) < count:
+        distance = np.minimum(distance, np.linalg.norm(points - points[chosen_points[-1]], axis=1))
+        chosen_points.append(int(distance.argmax()))
+    return points[chosen_points]

@@ -32,8 +32,8 @@ class Packing:
 
     def of_kind(self, kind: int) -> tuple[Floats, Floats]:
         """Return centers and rotations of the cells of one type."""
-        chosen = self.kinds == kind
-        return self.centers[chosen], self.rotations[chosen]
+        is_of_kind = self.kinds == kind
+        return self.centers[is_of_kind], self.rotations[is_of_kind]
 
     def subset(self, rows: npt.NDArray[Any], hematocrit: float) -> Packing:
         """Return the packing of the cells in `rows`."""

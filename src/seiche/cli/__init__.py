@@ -272,10 +272,10 @@ def render(
         return
     if section is not None:
         from seiche.case.render import render_section
-        from seiche.report.section_figure import SectionLook
+        from seiche.report.section_figure import SectionStyle
 
         with page(page_of(dpi, size)):
-            print(render_section(folder, section, SectionLook(gain, clip, style), output=output, moving=film))
+            print(render_section(folder, section, SectionStyle(gain, clip, style), output=output, moving=film))
         return
     from seiche.case.render import render as draw
 

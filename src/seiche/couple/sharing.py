@@ -340,9 +340,9 @@ class CellSharing:
         owned, own_by_kind = self.table.owner == self.world.rank, []
         first, _ = self._vertices(self.table)
         for kind, block in enumerate(self.cells.blocks):
-            selected = owned & (self.table.kind == kind)
-            columns = first[selected][:, None] + np.arange(block.vertices)
-            own_by_kind.append((self.table.number[selected], columns.reshape(-1)))
+            is_selected = owned & (self.table.kind == kind)
+            columns = first[is_selected][:, None] + np.arange(block.vertices)
+            own_by_kind.append((self.table.number[is_selected], columns.reshape(-1)))
         return own_by_kind
 
     def gathered(self, by_cell: Array) -> npt.NDArray[Any]:

@@ -39,9 +39,9 @@ class _NearestDiscs:
         key = 26 * np.searchsorted(boundary, crossings.node) + crossings.direction
         order = np.lexsort((-np.arange(len(key)), crossings.fraction, key))
         _, first = np.unique(key[order], return_index=True)
-        chosen = order[first]
-        disc = np.where(crossings.front, crossings.iolet, -1)[chosen].astype(np.int16)
-        return _NearestDiscs(key[chosen], crossings.fraction[chosen], disc)
+        first_rows = order[first]
+        disc = np.where(crossings.front, crossings.iolet, -1)[first_rows].astype(np.int16)
+        return _NearestDiscs(key[first_rows], crossings.fraction[first_rows], disc)
 
     def between(self, first: int, end: int) -> tuple[Floats, npt.NDArray[np.int16]] | tuple[None, None]:
         """Return fractions and discs (rows, 26) of the rows `first` ... `end` - 1, None if no link of them has one."""

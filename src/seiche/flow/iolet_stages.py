@@ -94,12 +94,12 @@ class IoletStages:
             messages = Messages(name, everyone=True) if circuits.needs_host else None
             stages.append(Stage(name, circuits.advance, useful=not circuits.needs_host, messages=messages))
         for name, pressure in (("pressure iolets", True), ("velocity iolets", False)):
-            chosen = [group for group in groups if (group.rule is not None) == pressure]
-            if chosen:
+            chosen_groups = [group for group in groups if (group.rule is not None) == pressure]
+            if chosen_groups:
                 size = 2 * self._layout.velocity_set.Q * np.dtype(self._precision[1]).itemsize
-                traffic = sum(map(len, chosen)) * size
+                traffic = sum(map(len, chosen_groups)) * size
                 dependencies = (*after, "windkessel circuits") if circuits is not None else after
-                action = in_order([self._replacement(group, phase) for group in chosen])
+                action = in_order([self._replacement(group, phase) for group in chosen_groups])
                 stages.append(Stage(name, action, traffic, dependencies))
         if circuits is not None:
             driven = [group for group in groups if group.values is None]

@@ -238,21 +238,21 @@ class Iolets:
         iolet_indices = np.unique(links.iolet[rows])
         weights = np.zeros((len(q), max(self._modes(int(k)) for k in iolet_indices)))
         for iolet in iolet_indices:
-            selected = links.iolet[rows][site] == iolet
+            is_selected = links.iolet[rows][site] == iolet
             plane, condition = planes[iolet], self._model[iolet]
             assert isinstance(condition, VelocityIolet)
             normal = np.array(plane.normal)
-            factor = -6.0 * lattice.weights[q[selected]] * (lattice.vectors[q[selected]] @ normal)
+            factor = -6.0 * lattice.weights[q[is_selected]] * (lattice.vectors[q[is_selected]] @ normal)
             if condition.profile is not None:
-                profile = factor * values_at(condition.profile, coords[selected], plane.name)
-                weights[selected, : self._modes(int(iolet))] = profile[:, None]
+                profile = factor * values_at(condition.profile, coords[is_selected], plane.name)
+                weights[is_selected, : self._modes(int(iolet))] = profile[:, None]
                 continue
             if plane.radius is None:
                 raise CaseError(f"iolet {plane.name!r}: a velocity profile requires a radius")
-            offset = midpoints[selected] - (np.array(plane.center) - np.array(region.sites.origin)) / spacing
+            offset = midpoints[is_selected] - (np.array(plane.center) - np.array(region.sites.origin)) / spacing
             radial = offset - (offset @ normal)[:, None] * normal
             profiles = mode_profiles(condition, plane.radius / spacing, np.sqrt(np.sum(radial**2, axis=1)))
-            weights[selected, : profiles.shape[1]] = factor[:, None] * profiles
+            weights[is_selected, : profiles.shape[1]] = factor[:, None] * profiles
         return weights, np.searchsorted(site, np.arange(len(rows)))
 
     def set_condition(self, number: int, condition: Iolet) -> None:

@@ -121,8 +121,8 @@ class Snapshots:
         if rows is None:
             self.wall_rows = walls
         else:
-            chosen = np.isin(walls, rows, assume_unique=True)
-            walls, normals = walls[chosen], normals[chosen]
+            is_chosen = np.isin(walls, rows, assume_unique=True)
+            walls, normals = walls[is_chosen], normals[is_chosen]
             self.wall_rows = np.searchsorted(rows, walls)
         self.wall_stress = WallStress(observation, observation.backend.upload(observation.layout.item[walls]), normals)
 

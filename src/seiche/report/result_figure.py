@@ -24,7 +24,7 @@ from seiche.report.result_arrays import (
     node_values,
     nodes_along,
 )
-from seiche.report.section_figure import Section, SectionLook, draw_section, section_of
+from seiche.report.section_figure import Section, SectionStyle, draw_section, section_of
 from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, store
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _draw_record(panel: Any, result: ResultArrays, name: str) -> None:
     values = np.moveaxis(item.values, item.dims.index("record_time"), -1)
     label = f"{name.replace('_', ' ')} ({item.unit})"
     if series_dim == "receiver" and len(values) > _LINES and (section := _section(result, name, times, values)):
-        draw_section(panel, section, SectionLook())
+        draw_section(panel, section, SectionStyle())
         return
     panel.set_xlabel("time (s)")
     if len(values) > _LINES:

@@ -22,13 +22,13 @@ GAINS, STYLES = ("common", "trace"), ("wiggle", "image")
 #: Maximum number of traces drawn as wiggles by default.
 _MAX_WIGGLES = 60
 #: Deviation of a trace at the clip, in mean distances between traces.
-_REACH = 0.9
+_AMPLITUDE = 0.9
 #: Maximum distance of receivers from their line, as a fraction of its length.
 _STRAIGHT = 0.01
 
 
 @dataclass(frozen=True)
-class SectionLook:
+class SectionStyle:
     """How a section is drawn.
 
     `gain` "common" divides all traces by one value, "trace" each by its own. This value is the `percentile` of the
@@ -84,41 +84,41 @@ def section_of(positions: Floats, times: Floats, traces: Floats, quantity: tuple
     return Section(distances[order], times, np.asarray(traces, np.float64)[order], *quantity)
 
 
-def scaled_traces(traces: Floats, look: SectionLook) -> tuple[Floats, float]:
+def scaled_traces(traces: Floats, style: SectionStyle) -> tuple[Floats, float]:
     """Return traces divided by their clip, within -1 to 1, and the largest clip."""
-    axis = 1 if look.gain == "trace" else None
-    clip = np.atleast_1d(np.percentile(np.abs(traces), look.percentile, axis=axis))[:, None]
+    axis = 1 if style.gain == "trace" else None
+    clip = np.atleast_1d(np.percentile(np.abs(traces), style.percentile, axis=axis))[:, None]
     # Of a trace that is zero most of the time, the percentile may be zero.
     clip = np.where(clip > 0.0, clip, np.abs(traces).max(axis=axis, keepdims=True))
     return np.clip(traces / np.where(clip > 0.0, clip, 1.0), -1.0, 1.0), float(clip.max())
 
 
-def draw_section(axes: Axes, section: Section, look: SectionLook) -> None:
+def draw_section(axes: Axes, section: Section, style: SectionStyle) -> None:
     """Draw a section; the title states the gain and the clip."""
-    scaled, clip = scaled_traces(section.traces, look)
+    scaled, clip = scaled_traces(section.traces, style)
     largest = float(np.ptp(section.distances))
     unit, factor = ("km", 1e-3) if largest >= 2e3 else ("m", 1.0) if largest >= 2 else ("mm", 1e3)
     distances, times = section.distances * factor, section.times
-    style = look.style or ("wiggle" if len(distances) <= _MAX_WIGGLES else "image")
-    if style == "wiggle":
-        reach = _REACH * float(np.ptp(distances)) / (len(distances) - 1)
+    drawing = style.style or ("wiggle" if len(distances) <= _MAX_WIGGLES else "image")
+    if drawing == "wiggle":
+        amplitude = _AMPLITUDE * float(np.ptp(distances)) / (len(distances) - 1)
         for distance, trace in zip(distances, scaled, strict=True):
-            line = distance + reach * trace
+            line = distance + amplitude * trace
             axes.plot(line, times, color="0.1", linewidth=0.5)
             axes.fill_betweenx(times, distance, line, where=trace > 0, color="0.1", linewidth=0)
-        axes.set_xlim(distances[0] - 1.2 * reach, distances[-1] + 1.2 * reach)
+        axes.set_xlim(distances[0] - 1.2 * amplitude, distances[-1] + 1.2 * amplitude)
     else:
         axes.pcolormesh(distances, times, scaled.T, cmap="gray_r", vmin=-1, vmax=1, shading="nearest", rasterized=True)
     axes.set_ylim(times[-1], times[0])
     axes.set_xlabel(f"distance along the line ({unit})")
     axes.set_ylabel("time (s)")
-    gain = f"clip {clip:.3g} {section.unit}" if look.gain == "common" else "each trace scaled"
-    axes.set_title(f"{section.name}, {gain} ({look.percentile:g}th percentile)", fontsize=8)
+    gain = f"clip {clip:.3g} {section.unit}" if style.gain == "common" else "each trace scaled"
+    axes.set_title(f"{section.name}, {gain} ({style.percentile:g}th percentile)", fontsize=8)
 
 
-def section_figure(path: Path, section: Section, look: SectionLook) -> None:
+def section_figure(path: Path, section: Section, style: SectionStyle) -> None:
     """Draw a section to `path`; OSError if the file cannot be written."""
     with paper_style():
         figure = new_figure(DOUBLE_COLUMN, 4.2)
-        draw_section(figure.add_subplot(), section, look)
+        draw_section(figure.add_subplot(), section, style)
         store(figure, path)

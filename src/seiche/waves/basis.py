@@ -49,11 +49,11 @@ class Basis:
         last = np.zeros(n)
         last[-1] = 1.0
         first, second = legendre.legder(last), legendre.legder(last, 2)
-        inner = np.sort(legendre.legroots(first).real)
+        inner_nodes = np.sort(legendre.legroots(first).real)
         for _ in range(3):
-            inner -= legendre.legval(inner, first) / legendre.legval(inner, second)
-        inner = (inner - inner[::-1]) / 2
-        self.nodes: Matrix = np.asarray(np.concatenate([[-1.0], inner, [1.0]]), np.float64)
+            inner_nodes -= legendre.legval(inner_nodes, first) / legendre.legval(inner_nodes, second)
+        inner_nodes = (inner_nodes - inner_nodes[::-1]) / 2
+        self.nodes: Matrix = np.asarray(np.concatenate([[-1.0], inner_nodes, [1.0]]), np.float64)
         self._ends = legendre.legval(self.nodes, last)
         self.weights: Matrix = np.asarray(2.0 / (n * (n - 1) * self._ends**2), np.float64)
 

@@ -118,8 +118,10 @@ def box_of(number: int, source: PointSource, surroundings: Surroundings) -> Sour
         return np.maximum(elements * size, largest(np.all(gap < (elements - _TINY) * size, axis=1)))
 
     half_widths = half_widths_of(HALF_WIDTH)
-    inner = np.nonzero(np.all(gap[owned] < half_widths - _TINY * size, axis=1))[0]
-    varies = bool(len(inner)) and bool((differences(surroundings.material, inner, medium) > MEDIA_TOLERANCE).any())
+    inner_elements = np.nonzero(np.all(gap[owned] < half_widths - _TINY * size, axis=1))[0]
+    varies = bool(len(inner_elements)) and bool(
+        (differences(surroundings.material, inner_elements, medium) > MEDIA_TOLERANCE).any()
+    )
     if world.allreduce_max(np.array([float(varies)]))[0]:
         half_widths = half_widths_of(SHORT_HALF_WIDTH)
     lower, upper = mesh.extent

@@ -54,9 +54,9 @@ def exact_sum(values: Floats, world: World) -> float:
         mantissas, exponents = np.frexp(values)
         integers = np.rint(mantissas * 2.0**53).astype(np.int64)
         for exponent in np.unique(exponents):
-            selected = integers[exponents == exponent]
-            high = selected >> 27
-            local[int(exponent) - 53] = (int(high.sum()) << 27) + int((selected - (high << 27)).sum())
+            integers_at_exponent = integers[exponents == exponent]
+            high = integers_at_exponent >> 27
+            local[int(exponent) - 53] = (int(high.sum()) << 27) + int((integers_at_exponent - (high << 27)).sum())
     total = Fraction(0)
     for sums in world.allgather(local):
         if sums is None:

@@ -176,8 +176,8 @@ def cuts(weights: npt.NDArray[np.float64], ranks: int) -> npt.NDArray[np.int64]:
         raise CaseError("partition: weights of elements must be positive")
     ends = np.cumsum(weights)
     targets = ends[-1] * np.arange(1, ranks) / ranks
-    inner = np.searchsorted(ends, targets * (1 + 1e-14), side="right")
-    result = np.concatenate([[0], inner, [count]]).astype(np.int64)
+    inner_ends = np.searchsorted(ends, targets * (1 + 1e-14), side="right")
+    result = np.concatenate([[0], inner_ends, [count]]).astype(np.int64)
     for rank in range(1, ranks):
         result[rank] = min(max(result[rank], result[rank - 1] + 1), count - ranks + rank)
     return result

@@ -234,10 +234,10 @@ class Incident:
         operator, mesh, disc = self._operator, self._operator.mesh, self._operator.disc
         parts = []
         for number, box in enumerate(self._boxes):
-            inner = np.nonzero(box.inside[: mesh.count])[0]
-            if len(inner):
-                differ = differences(operator.material, inner, box.medium).max(1) > MEDIA_TOLERANCE
-                parts += [(int(element), number) for element in inner[differ]]
+            inner_elements = np.nonzero(box.inside[: mesh.count])[0]
+            if len(inner_elements):
+                differ = differences(operator.material, inner_elements, box.medium).max(1) > MEDIA_TOLERANCE
+                parts += [(int(element), number) for element in inner_elements[differ]]
         if not parts:
             return None
         parts.sort()

@@ -111,7 +111,7 @@ def medium_of(material: Material, medium: Medium | None, world: World) -> Medium
     Raises CaseError for the acoustic medium with solid elements.
     """
     solid = any(world.allgather(material.has_solid))
-    chosen: Medium = medium or ("elastic" if solid else "acoustic")
-    if chosen == "acoustic" and solid:
+    chosen_medium: Medium = medium or ("elastic" if solid else "acoustic")
+    if chosen_medium == "acoustic" and solid:
         raise CaseError("material: cs > 0 in some elements requires the elastic medium")
-    return chosen
+    return chosen_medium

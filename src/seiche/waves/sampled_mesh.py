@@ -50,9 +50,9 @@ class SampledMesh(Mesh):
         """
         generator, trees, dim = Generator(brick, sizes), Trees(brick, tree_size, origin), brick.dim
         random = np.random.default_rng(_SEED).integers(0, brick.extent, (number, dim))
-        chosen = np.concatenate([random, _integers(positions, trees, brick)])
-        corner, level = generator.leaves_of(chosen)
-        first = np.nonzero(np.arange(len(chosen)) < number)[0]
+        sample_points = np.concatenate([random, _integers(positions, trees, brick)])
+        corner, level = generator.leaves_of(sample_points)
+        first = np.nonzero(np.arange(len(sample_points)) < number)[0]
         volumes = np.prod(np.array(brick.trees, np.float64)) * 2.0 ** (dim * level[first])
         next_to = _neighbours(Forest(brick, corner, level), generator)
         nearby_leaves = [_leaves_around(point, generator) for point in _integers(sources, trees, brick)]
@@ -83,11 +83,11 @@ class SampledMesh(Mesh):
         self.ghost_owner = np.zeros(0, np.int64)
         for face in range(self.faces):
             points, outside = self.brick.wrap(self._across(leaves, face, 0))
-            inner = np.nonzero(~outside)[0]
-            self.kinds[inner, face, 0] = LOCAL
-            indices = _find(leaves, points[inner])
-            self.neighbours[inner, face, 0] = indices
-            large = inner[(indices >= 0) & (leaves.level[indices] == leaves.level[inner] + 1)]
+            inner_rows = np.nonzero(~outside)[0]
+            self.kinds[inner_rows, face, 0] = LOCAL
+            indices = _find(leaves, points[inner_rows])
+            self.neighbours[inner_rows, face, 0] = indices
+            large = inner_rows[(indices >= 0) & (leaves.level[indices] == leaves.level[inner_rows] + 1)]
             for child in range(1, children):
                 points, _ = self.brick.wrap(self._across(leaves, face, child)[large])
                 self.kinds[large, face, child] = LOCAL

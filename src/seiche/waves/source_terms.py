@@ -85,8 +85,8 @@ class SourceTerms:
         self.deltas = np.array(sorted(set(range(len(sources))) - {box.source for box in boxes}), np.int64)
         self.delta: Sources | None = None
         if len(self.deltas):
-            chosen = [sources[number] for number in self.deltas]
-            self.delta = Sources(operator, chosen, clock, window, world, leapfrog=leapfrog)
+            delta_sources = [sources[number] for number in self.deltas]
+            self.delta = Sources(operator, delta_sources, clock, window, world, leapfrog=leapfrog)
         self.incident = Incident(operator, sources, boxes, timing, leapfrog=leapfrog) if boxes else None
 
     def stages(self, number: int, state: tuple[Array, Array, Array], dt: float) -> list[Stage]:

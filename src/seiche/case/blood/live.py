@@ -40,8 +40,8 @@ def cell_slice(run: BloodRun, view: FlowView, points: int) -> LiveSlice | None:
 def _in_box(sites: SiteSet, vertices: Floats) -> Floats:
     """Return cells (n, v, 3) of a periodic lattice, in lattice units, moved into its box."""
     lengths = np.where(sites.periodic, sites.shape, 0)
-    middle = vertices.mean(axis=1, keepdims=True)
-    return np.asarray(vertices - lengths * np.floor(middle / np.where(lengths > 0, lengths, np.inf)))
+    center = vertices.mean(axis=1, keepdims=True)
+    return np.asarray(vertices - lengths * np.floor(center / np.where(lengths > 0, lengths, np.inf)))
 
 
 def hematocrit_curves(statistics: CellStatistics) -> list[LiveCurves]:

@@ -62,8 +62,8 @@ def _default(case: FlowCase, sites: SiteSet, number: int, tau: tuple[float, floa
         return "anti-bounce-back", reason, 'use lattice.collision = "trt", or a larger tau'
     boundary = np.flatnonzero((sites.link_iolet == number).any(axis=1))
     coords = sites.coords[sites.boundary[boundary]]
-    inner, _ = inner_sites(sites, coords, np.full(len(coords), number), sites.iolets)
-    if (inner < 0).any():
+    inner_rows, _ = inner_sites(sites, coords, np.full(len(coords), number), sites.iolets)
+    if (inner_rows < 0).any():
         return (
             "anti-bounce-back",
             '"plane" needs an interior neighbour of each site of the opening; some sites have none',

@@ -56,8 +56,8 @@ def wall_surface(sites: SiteSet) -> Surface:
     caps = np.zeros(len(ordered), bool)
     for plane in sites.iolets:
         height = (centers - plane.center) @ np.asarray(plane.normal)
-        reach = np.inf if plane.radius is None else plane.radius + 2.0 * sites.spacing
-        near = np.linalg.norm(centers - plane.center, axis=1) < reach
+        max_distance = np.inf if plane.radius is None else plane.radius + 2.0 * sites.spacing
+        near = np.linalg.norm(centers - plane.center, axis=1) < max_distance
         caps |= near & (height < RIM * sites.spacing)
     used, renumbered = np.unique(ordered[~caps], return_inverse=True)
     return _extended(Surface(positions[used], renumbered.reshape(-1, 3).astype(np.int32)), sites)

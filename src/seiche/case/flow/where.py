@@ -31,18 +31,18 @@ def select(where: Plane | Segment | Nearest | Sphere, sites: SiteSet, key: str) 
     if isinstance(where, Plane):
         normal = np.array(where.normal) / np.linalg.norm(where.normal)
         height = (positions - np.array(where.point)) @ normal / sites.spacing
-        selected = (height >= -0.5) & (height < 0.5)
+        is_selected = (height >= -0.5) & (height < 0.5)
     elif isinstance(where, Segment):
         segment = np.array(where.end) - np.array(where.start)
         fraction = (positions - np.array(where.start)) @ segment / max(float(segment @ segment), 1e-300)
         foot = np.array(where.start) + np.clip(fraction, 0.0, 1.0)[:, None] * segment
-        selected = np.linalg.norm(positions - foot, axis=1) <= 0.5 * 3**0.5 * sites.spacing
+        is_selected = np.linalg.norm(positions - foot, axis=1) <= 0.5 * 3**0.5 * sites.spacing
     else:
-        selected = np.linalg.norm(positions - np.array(where.center), axis=1) <= where.radius
-    if not selected.any():
+        is_selected = np.linalg.norm(positions - np.array(where.center), axis=1) <= where.radius
+    if not is_selected.any():
         low, high = in_brackets(positions.min(axis=0)), in_brackets(positions.max(axis=0))
         raise CaseError(f"{key}: contains no fluid site; the vessel lies between {low} and {high} m")
-    return np.flatnonzero(selected)
+    return np.flatnonzero(is_selected)
 
 
 def _nearest(points: Floats, positions: Floats, spacing: float, key: str) -> npt.NDArray[np.int64]:

@@ -115,9 +115,9 @@ def _sharpened(values: Floats) -> Floats:
             slope = np.diff(padded, axis=axis)
             pads = [(int(axis == k), int(axis == k)) for k in range(values.ndim)]
             change += np.diff(np.pad(slope, pads), axis=axis)
-        inner = slice(first - max(first - 1, 0), first - max(first - 1, 0) + last - first)
+        inner_range = slice(first - max(first - 1, 0), first - max(first - 1, 0) + last - first)
         chunk = result[first:last]
-        chunk -= np.clip(change[inner] / 24, -MAX_CHANGE * chunk, MAX_CHANGE * chunk)
+        chunk -= np.clip(change[inner_range] / 24, -MAX_CHANGE * chunk, MAX_CHANGE * chunk)
     return result
 
 

@@ -20,7 +20,7 @@ def ultrasound_picture(setup: UltrasoundSetup) -> CasePicture:
     if problem.initial_pressure is not None:
         strong = np.flatnonzero(np.abs(problem.initial_pressure) > 0.1 * float(np.abs(problem.initial_pressure).max()))
         groups.append(Group("initial pressure", _points(setup, strong), "."))
-    middle = np.concatenate([group.points for group in groups]).mean(axis=0) if groups else np.zeros(len(positions))
+    center = np.concatenate([group.points for group in groups]).mean(axis=0) if groups else np.zeros(len(positions))
     if setup.sensor.positions is not None:
         groups.append(Group("sensors", np.asarray(setup.sensor.positions, np.float64), "x"))
     elif setup.request.nodes is not None:
@@ -31,7 +31,7 @@ def ultrasound_picture(setup: UltrasoundSetup) -> CasePicture:
     speed = np.broadcast_to(np.asarray(setup.medium.sound_speed, np.float64), grid.shape)
     panels = []
     for across, along in planes_of(len(grid.shape)):
-        index: list[slice | int] = [int(np.argmin(np.abs(x - m))) for x, m in zip(positions, middle, strict=True)]
+        index: list[slice | int] = [int(np.argmin(np.abs(x - m))) for x, m in zip(positions, center, strict=True)]
         index[across] = index[along] = slice(None)
         values = np.atleast_2d(speed[tuple(index)].T)
         extent = (positions[across][0], positions[across][-1], positions[along][0], positions[along][-1])

@@ -24,7 +24,7 @@ from seiche.io.files import part_path, replacing
 from seiche.io.formats.sac import write_sac
 from seiche.io.mark import new_hdf5
 from seiche.io.series_file import SeriesFile, complete_series
-from seiche.report.section_figure import SectionLook, distances_along_line, section_figure, section_of
+from seiche.report.section_figure import SectionStyle, distances_along_line, section_figure, section_of
 from seiche.report.waves_figures import film, map_figure, read_motion, seismogram_figure, snapshot_figure
 from seiche.waves.planes import PlaneGrid
 from seiche.waves.solver import WaveSolver
@@ -217,7 +217,7 @@ class Seismograms(Final):
         unit = "m/s" if velocity else "Pa"
         section = section_of(self._positions, times, samples[:, :, last].T, (solver.unknowns[last], unit))
         if self._section is not None and section is not None:
-            section_figure(self._section, section, SectionLook())
+            section_figure(self._section, section, SectionStyle())
             written.append(self._section)
         return written
 

@@ -28,7 +28,7 @@ def waves_picture(source: CaseFile) -> CasePicture:
     if points := [tuple(wave_source.position) for wave_source in sources_of(case, source.folder)]:
         groups.append(Group("sources", np.array(points), "*"))
     stations = receivers_of(case)[1]
-    middle = groups[0].points.mean(axis=0) if groups else 0.5 * (lower + upper)
+    center = groups[0].points.mean(axis=0) if groups else 0.5 * (lower + upper)
     if stations:
         groups.append(Group("receivers", np.array(stations), "v"))
     panels = []
@@ -36,13 +36,13 @@ def waves_picture(source: CaseFile) -> CasePicture:
         sides = upper - lower
         count = [max(8, round(_POINTS * sides[axis] / max(sides[across], sides[along]))) for axis in (across, along)]
         x, y = (lower[a] + sides[a] * (np.arange(n) + 0.5) / n for a, n in zip((across, along), count, strict=True))
-        mesh = np.tile(middle, (count[1], count[0], 1))
+        mesh = np.tile(center, (count[1], count[0], 1))
         mesh[..., across], mesh[..., along] = x[None, :], y[:, None]
         _, cp, cs = media.at(mesh.reshape(-1, case.dim))
         values = np.where(cs > 0, cs, cp).reshape(count[1], count[0])
         extent = (lower[across], upper[across], lower[along], upper[along])
         hidden = [axis for axis in range(case.dim) if axis not in (across, along)]
-        title = ", ".join(f"{'xyz'[a]} = {middle[a]:.4g} m" for a in hidden)
+        title = ", ".join(f"{'xyz'[a]} = {center[a]:.4g} m" for a in hidden)
         panels.append(PicturePanel(values, across, along, extent, title))
     outlines = []
     width = case.boundary.sponge or 0.0

@@ -114,7 +114,7 @@ def _with_several(
 ) -> tuple[npt.NDArray[np.float64], ...]:
     """Return the measurements with counts >= 2; raise ValueError with text `error_text` if there are none."""
     n, s, t = (np.asarray(values, np.float64) for values in (counts, size, seconds))
-    selected = n >= 2
-    if not selected.any():
+    is_selected = n >= 2
+    if not is_selected.any():
         raise ValueError(error_text)
-    return n[selected], s[selected], t[selected]
+    return n[is_selected], s[is_selected], t[is_selected]

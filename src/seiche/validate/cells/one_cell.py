@@ -101,8 +101,8 @@ class CellMotion:
         cell.
         """
         x = self.vertices - self.vertices.mean(axis=1, keepdims=True)
-        selected = np.abs(x[0, :, 1]) < 0.35 * np.abs(x[0, :, 1]).max()
-        angles = np.unwrap(np.arctan2(x[:, selected, 2], x[:, selected, 0]), axis=0)
+        is_selected = np.abs(x[0, :, 1]) < 0.35 * np.abs(x[0, :, 1]).max()
+        angles = np.unwrap(np.arctan2(x[:, is_selected, 2], x[:, is_selected, 0]), axis=0)
         half = len(angles) // 2
         return float(np.abs(angles[-1] - angles[half]).mean() / (self.strain * (len(angles) - 1 - half)))
 

@@ -31,8 +31,8 @@ def _gradient(setting: Setting, sites: SiteSet, axis: tuple[float, ...], length:
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=ends))
     solver.advance(int(12 * (length / 4) ** 2 / (5.783 * viscosity)) + 4 * round(length))
     axial_position = positions(sites) @ (np.array(axis) / np.linalg.norm(axis))
-    middle = (axial_position > length / 4) & (axial_position < 3 * length / 4)
-    slope = np.polyfit(axial_position[middle], solver.fields(["density"])["density"][middle], 1)[0]
+    middle_sites = (axial_position > length / 4) & (axial_position < 3 * length / 4)
+    slope = np.polyfit(axial_position[middle_sites], solver.fields(["density"])["density"][middle_sites], 1)[0]
     return float(-slope * length / excess - 1)
 
 
@@ -95,8 +95,8 @@ def duct_inlet(setting: Setting) -> list[Check]:
     iolets = (VelocityIolet(mean, profile=developed_profile(sites, 0)), PressureIolet(scheme="anti-bounce-back"))
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
     solver.advance(int(15 * edge**2 / (2 * math.pi**2 * viscosity)) + 20 * edge)
-    middle = sites.coords[:, 0] == edge // 2
-    along, section = velocity(solver)[middle], developed_profile(sites, 0).values
+    middle_sites = sites.coords[:, 0] == edge // 2
+    along, section = velocity(solver)[middle_sites], developed_profile(sites, 0).values
     first = solver.fields(["density"])["density"][sites.coords[:, 0] == 0].mean()
     imposed = mean * edge**2 * first
     inflow = solver.measures.iolet_flow()[0]

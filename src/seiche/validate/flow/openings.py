@@ -50,8 +50,8 @@ def pressure_tube(setting: Setting) -> list[Check]:
     solver.advance(steps)
     flow_rates, density = solver.measures.iolet_flow(), solver.fields(["density"])["density"]
     x = sites.coords[:, 0]
-    middle = np.arange(length // 4, length - length // 4)
-    gradient = -CS2 * float(np.polyfit(middle, [density[x == plane].mean() for plane in middle], 1)[0])
+    middle_planes = np.arange(length // 4, length - length // 4)
+    gradient = -CS2 * float(np.polyfit(middle_planes, [density[x == plane].mean() for plane in middle_planes], 1)[0])
     imposed = CS2 * excess / length
     model = FlowModel(Newtonian(viscosity), body_force=(imposed, 0.0, 0.0))
     periodic = setting.solver(shapes.tube(radius, 1.0, 1.0, periodic=True), model)
@@ -79,9 +79,9 @@ def parabolic_tube(setting: Setting) -> list[Check]:
     solver = setting.solver(sites, FlowModel(Newtonian(viscosity), iolets=iolets))
     solver.advance(int(40 * radius**2 / (5.783 * viscosity)))
     flow = solver.measures.iolet_flow()[0] / (np.pi * radius**2 * mean)
-    middle = sites.coords[:, 0] == length // 2
-    r = _from_axis(sites)[middle]
-    u, exact = velocity(solver)[middle], 2 * mean * (1 - (r / radius) ** 2)
+    middle_sites = sites.coords[:, 0] == length // 2
+    r = _from_axis(sites)[middle_sites]
+    u, exact = velocity(solver)[middle_sites], 2 * mean * (1 - (r / radius) ** 2)
     line = np.linspace(0, 1, 100)
     plot = partial(
         profile_figure,
@@ -110,14 +110,14 @@ def _pulse(setting: Setting, alpha: float, viscosity: float) -> tuple[Floats, Co
     initial[:, 0] = mean * shape.real
     solver.set_state(site_state(solver, {"populations": D3Q19.equilibrium(np.zeros(len(sites)), initial)}))
     solver.advance(period if setting.quick else 3 * period)
-    middle = sites.coords[:, 0] == length // 2
-    measured = np.zeros(np.count_nonzero(middle), np.complex128)
+    middle_sites = sites.coords[:, 0] == length // 2
+    measured = np.zeros(np.count_nonzero(middle_sites), np.complex128)
     for _ in range(_SAMPLES):
         # Observed fields include one more streaming step than collision steps.
         phasor = np.exp(-2j * np.pi * (solver.step + 1) / period)
-        measured += 2 / _SAMPLES * phasor * velocity(solver)[middle]
+        measured += 2 / _SAMPLES * phasor * velocity(solver)[middle_sites]
         solver.advance(period // _SAMPLES)
-    return r[middle], measured / mean, shape[middle]
+    return r[middle_sites], measured / mean, shape[middle_sites]
 
 
 def pulsating_tube(setting: Setting) -> list[Check]:

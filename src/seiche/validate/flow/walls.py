@@ -232,8 +232,8 @@ def _pressure_errors(
     exact = excess * (1 - z / length)
     off_wall = np.ones(len(sites), bool)
     off_wall[sites.boundary[(sites.link_kind == LinkKind.WALL).any(axis=1)]] = False
-    middle = (z > length / 4) & (z < 3 * length / 4)
-    slope = np.polyfit(z[middle], fields["density"][middle], 1)[0]
+    is_middle = (z > length / 4) & (z < 3 * length / 4)
+    slope = np.polyfit(z[is_middle], fields["density"][is_middle], 1)[0]
     return (
         relative_error(fields["velocity"], speed[:, None] * direction),
         relative_error(fields["density"][off_wall] - 1, exact[off_wall]),
