@@ -64,7 +64,7 @@ def test_what_stages_took_is_kept_in_the_machine_file_and_predicts_other_cases(
         for name, seconds in without.computing.items():
             factor = row.scales[base_name(name)].best if base_name(name) in row.scales else 1.0
             assert with_scales.computing[name] == pytest.approx(factor * seconds)
-    assert known.notes == ["stage times are scaled by those of `seiche bench predict` on this machine"]
+    assert known.notes == ["stage times are calibrated with times that `seiche bench predict` measured on this machine"]
     assert main(["bench", "predict", "--keep"]) == 2
     assert "--keep needs an existing machine file: pass it with --machine" in capsys.readouterr().err
 

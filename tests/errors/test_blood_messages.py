@@ -75,7 +75,7 @@ def narrow(tables: dict[str, Any]) -> dict[str, Any]:
             "contact",
             {"reach": "5 um"},
             "contact.reach: 5e-06 m is more than a third of the periodic extent along x; use "
-            "a shorter one or a longer vessel",
+            "a shorter reach or a longer vessel",
         ),
         ("coupling", {"slip": -0.1}, "coupling.slip: -0.1 is out of range; expected >= 0"),
         ("coupling", {"slip": 2}, "coupling.slip: 2 is out of range; expected <= 1"),
@@ -169,7 +169,7 @@ def test_contact_with_a_wall_that_reaches_round_a_vessel_is_rejected(tmp_path: P
     tables = changed(changed(blood_tables(), "geometry.shape", shape), "contact", {"wall_reach": "7 um"})
     assert case_error(tmp_path, tables) == (
         "contact.wall_reach: 7e-06 m is more than a third of the periodic extent along x; use "
-        "a shorter one or a longer vessel"
+        "a shorter reach or a longer vessel"
     )
 
 

@@ -80,7 +80,7 @@ def test_the_hand_made_site_is_good(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "byte 0: it ends inside the 32-byte preamble"),
+        (b"", "byte 0: the file ends inside its 32-byte preamble"),
         (gmy_file((1, 1, 1), 8, [(1, 1, 2160)], b"x", magic=0x12345678), "byte 0: it does not begin with the magic"),
         (gmy_file((1, 1, 1), 8, [(1, 1, 2160)], b"x", version=5), "byte 8: version 5 is not supported"),
         (gmy_file((0, 1, 1), 8, []), "byte 12: 0 x 1 x 1 blocks"),

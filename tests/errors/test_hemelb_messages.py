@@ -109,7 +109,8 @@ def changed(old: str, new: str, text: str | None = None) -> str:
         (
             xml(inlet='<condition type="windkessel" subtype="GKmodel"><R value="1" units="kg/m^4*s"/></condition>'),
             "inlets/inlet/condition: the element <C> is missing; it has no default, "
-            'expected <C value="..." units="m^4*s^2/kg"/>, the relaxation time of the outlet over R',
+            'expected <C value="..." units="m^4*s^2/kg"/>, the compliance: the relaxation time of the outlet '
+            "divided by its resistance R",
         ),
         (xml(inlet=""), "inlets/inlet: the element <condition> is missing; it has normal, position"),
         (changed("</inlets>", "<foo/></inlets>"), "inlets/foo: this element is not supported; supported here are inl"),

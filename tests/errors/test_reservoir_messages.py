@@ -148,6 +148,8 @@ def test_contact_that_reaches_round_a_reservoir_is_rejected(key: str, tmp_path: 
     with pytest.raises(CaseError) as caught:
         describe(setup, measure=False)
     text = str(caught.value)
-    assert text.startswith(f"{path}: contact.{key}: 2e-05 m is more than a third of the tube of ")
-    assert text.endswith('before iolet["inlet"]; use a shorter reach, or a larger reservoir.length')
+    assert text.startswith(f"{path}: contact.{key}: 2e-05 m is more than a third of the length (")
+    assert text.endswith(
+        'of the reservoir upstream of iolet["inlet"]; use a shorter reach, or a larger reservoir.length'
+    )
     assert text.count(str(path)) == 1

@@ -214,7 +214,7 @@ def test_the_stiffness_of_a_repulsion_is_the_slope_of_its_force():
         ),
         (
             lambda cells: Contact(cells, REPULSION, lengths=(9, 2, 0)),
-            "contact: reach = 0.9 is more than a third of the period 2 of the space; use a shorter reach",
+            "contact: reach = 0.9 is more than a third of the period 2 of the domain; use a shorter reach",
         ),
     ],
 )

@@ -130,14 +130,14 @@ def test_two_fields_of_one_name_and_short_files_are_rejected(tmp_path: Path) -> 
     with pytest.raises(FormatError, match="byte 60: two fields have the same name"):
         read_extraction(tmp_path / "a.xtr")
     (tmp_path / "a.xtr").write_bytes(b"hlb!")
-    with pytest.raises(FormatError, match="byte 4: it ends inside the 60-byte header"):
+    with pytest.raises(FormatError, match="byte 4: the file ends inside its 60-byte header"):
         read_extraction(tmp_path / "a.xtr")
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"hlb!", "byte 4: it ends inside the 16-byte header"),
+        (b"hlb!", "byte 4: the file ends inside its 16-byte header"),
         (struct.pack(">IIIi", 0, 0, 1, 1), "byte 0: it does not begin as a HemeLB offset file of version 1"),
         (b"hlb!off\x04" + struct.pack(">Ii", 1, -1), "byte 12: -1 ranks do not fit its 16 bytes"),
         (b"hlb!off\x04" + struct.pack(">IiQQ", 1, 1, 5, 4), "byte 16: its offsets do not ascend"),

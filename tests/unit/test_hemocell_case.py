@@ -219,7 +219,10 @@ def test_a_length_that_is_not_whole_is_stretched(tmp_path: Path, capsys: pytest.
     longer = openscad_tube().replace("vertex 10 ", "vertex 10.1 ")
     source = write(tmp_path, tube_stl=longer)
     assert main(["convert", str(source), str(target), "--force"]) == 0
-    assert "the vessel is 40.2 spacings long, stretched along x to 40" in capsys.readouterr().out
+    assert (
+        "the vessel is 40.2 lattice spacings long; because it is periodic, it was stretched along x to 40"
+        in capsys.readouterr().out
+    )
     geometry = read_case(target).geometry
     assert geometry.stl == "case-vessel.stl" and geometry.unit == pytest.approx(1e-6)
     extent = np.ptp(read_stl(target.parent / geometry.stl).vertices, axis=0)

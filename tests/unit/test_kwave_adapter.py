@@ -202,7 +202,7 @@ def test_objects_are_not_changed():
         ({"sensor__record": ["p", "q"]}, "sensor.record: 'q' is not one of "),
         (
             {"sensor__directivity": SimpleNamespace(angle=np.zeros(SHAPE), pattern="gradient")},
-            "sensor.directivity.pattern: 'gradient' is not 'pressure'; other patterns are not available",
+            "sensor.directivity.pattern: only the pattern 'pressure' is available, not 'gradient'",
         ),
     ],
 )

@@ -138,7 +138,7 @@ def predict_case(
         more = f" (and {len(warnings) - 1} more in its file)" if len(warnings) > 1 else ""
         notes.append(f"machine {machine.name!r} was measured with warnings: {warnings[0]}{more}")
     if stored:
-        notes.append("stage times are scaled by those of `seiche bench predict` on this machine")
+        notes.append("stage times are calibrated with times that `seiche bench predict` measured on this machine")
     elif scales is None and not case.gpu:
         notes.append(
             "stage times assume that only memory bandwidth limits a stage; for measured times use --run, or `seiche "

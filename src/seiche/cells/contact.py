@@ -308,7 +308,7 @@ class Contact:
         min_period = float(lengths[lengths > 0].min()) if (lengths > 0).any() else math.inf
         if min_period < 3 * law.cutoff:
             raise CaseError(
-                f"contact: reach = {law.cutoff:g} is more than a third of the period {min_period:g} of the space; "
+                f"contact: reach = {law.cutoff:g} is more than a third of the period {min_period:g} of the domain; "
                 "use a shorter reach"
             )
         skin = min(law.cutoff if self._skin is None else self._skin, min_period / 3 / _ROUNDING - law.cutoff)

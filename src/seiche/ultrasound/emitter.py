@@ -57,8 +57,8 @@ class Emitter:
         assert grid.dt is not None
         if self.mode not in ("additive", "additive-no-correction") or self.quantity not in ("p", "u"):
             raise CaseError(
-                f"{name}: quantity {self.quantity!r} and mode {self.mode!r}; quantity is p or u, mode additive or"
-                " additive-no-correction"
+                f"{name}: quantity {self.quantity!r} and mode {self.mode!r}: quantity must be p or u, and mode "
+                "additive or additive-no-correction"
             )
         shapes = list(self.shapes) if isinstance(self.shapes, Sequence) else [self.shapes]
         signal = real_numbers(f"{name}.signal", self.signal)

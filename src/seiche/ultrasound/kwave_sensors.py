@@ -56,7 +56,7 @@ def _directional(directivity: Any, positions: dict[str, Any], grid: Grid) -> lis
         raise CaseError("sensor.directivity: requires two dimensions and a binary mask")
     pattern = getattr(directivity, "pattern", None) or "pressure"
     if pattern != "pressure":
-        raise CaseError(f"sensor.directivity.pattern: {pattern!r} is not 'pressure'; other patterns are not available")
+        raise CaseError(f"sensor.directivity.pattern: only the pattern 'pressure' is available, not {pattern!r}")
     size = getattr(directivity, "size", None)
     length = _DIRECTIVITY_SIZE * max(grid.spacings) if size is None else float(np.ravel(size)[0])
     angles = field_of("sensor.directivity.angle", directivity.angle, grid.shape, as_array=True)

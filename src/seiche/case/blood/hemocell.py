@@ -172,8 +172,8 @@ def _vessel(domain: Element, path: Path, spacing: float, notes: list[str]) -> Sc
     if not length > 0.5:
         raise element.error(f"{name}: the vessel is {length:.3g} spacings long; expected at least one")
     notes.append(
-        f"{element.path}: the vessel is {length:.6g} spacings long, stretched along x to {whole}, a whole number, "
-        "because it is periodic"
+        f"{element.path}: the vessel is {length:.6g} lattice spacings long; because it is periodic, it was "
+        f"stretched along x to {whole}, a whole number"
     )
     vertices = unit * (surface.vertices - surface.vertices.min(axis=0))
     vertices[:, 0] *= whole / length
@@ -198,7 +198,7 @@ def _driving(domain: Element, lattice: Tables, vessel: Surface, fluid: PlasmaFlu
     lattice["velocity_scale"] = f"{peak:.6g} m/s"
     notes.append(
         f"{element.path}: the force gives a peak velocity of {1e3 * peak:.4g} mm/s without cells in a tube of "
-        f"radius {1e6 * radius:.4g} um, which has the area of the inlet"
+        f"radius {1e6 * radius:.4g} um, whose cross-section has the same area as the inlet"
     )
     return {"body_force": {"force": [f"{force:.6g} N/m^3", "0 N/m^3", "0 N/m^3"]}}
 

@@ -43,7 +43,7 @@ def _reasons(setup: BloodSetup) -> Iterator[str]:
             if sites.periodic[axis] and sites.shape[axis] < 3 * law.cutoff:
                 yield (
                     f"contact.{key}: {law.cutoff * setup.units.spacing:.3g} m is more than a third of the periodic "
-                    f"extent along {name}; use a shorter one or a longer vessel"
+                    f"extent along {name}; use a shorter reach or a longer vessel"
                 )
     if len(sites.boundary) and wall.reach < WALL_POINTS * (1 - 1e-9):
         yield (

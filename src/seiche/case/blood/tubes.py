@@ -85,9 +85,9 @@ def _check_interaction_range(setup: BloodSetup, cells: CellsSetup, name: str, pl
         if plan.prism.length < 3 * law.cutoff:
             raise CaseError(
                 f"{setup.source}: contact.{key if law.cutoff == law.reach else 'adhesion.reach'}: "
-                f"{law.cutoff * spacing:.3g} m is more than a third of the tube of "
-                f'{plan.prism.length * spacing:.3g} m before iolet["{name}"]; use a shorter reach, or a larger '
-                "reservoir.length"
+                f"{law.cutoff * spacing:.3g} m is more than a third of the length ("
+                f'{plan.prism.length * spacing:.3g} m) of the reservoir upstream of iolet["{name}"]; use a shorter '
+                "reach, or a larger reservoir.length"
             )
 
 

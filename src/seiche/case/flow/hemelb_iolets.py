@@ -131,7 +131,7 @@ def _windkessel(condition: Element, table: Tables, fluid: HemelbFluid) -> Transl
     if not three_elements and condition.optional("C") is None:
         raise condition.error(
             'the element <C> is missing; it has no default, expected <C value="..." units="m^4*s^2/kg"/>, the '
-            "relaxation time of the outlet over R"
+            "compliance: the relaxation time of the outlet divided by its resistance R"
         )
     for name, key in keys.items():
         unit = "m^4*s^2/kg" if key == "compliance" else "kg/m^4*s"

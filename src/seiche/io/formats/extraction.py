@@ -134,7 +134,7 @@ def read_offsets(path: PathLike) -> npt.NDArray[np.int64]:
     """Return the offsets (ranks + 1,) of an `.off` file; FormatError if it is not one."""
     data = Path(path).read_bytes()
     if len(data) < 16:
-        raise FormatError(path, f"byte {len(data)}", "it ends inside the 16-byte header")
+        raise FormatError(path, f"byte {len(data)}", "the file ends inside its 16-byte header")
     first, second, version, ranks = struct.unpack_from(">IIIi", data)
     if (first, second, version) != (HEMELB, OFFSETS, 1):
         raise FormatError(path, "byte 0", "it does not begin as a HemeLB offset file of version 1")
@@ -156,7 +156,7 @@ def _encode_field(field: ExtractionField) -> bytes:
 def _parse_header(path: PathLike, data: bytes) -> tuple[int, ExtractionHeader, int]:
     """Return version, header and the byte at which the records start."""
     if len(data) < _HEADER.size:
-        raise FormatError(path, f"byte {len(data)}", f"it ends inside the {_HEADER.size}-byte header")
+        raise FormatError(path, f"byte {len(data)}", f"the file ends inside its {_HEADER.size}-byte header")
     first, second, version, spacing, x, y, z, sites, count, length = _HEADER.unpack_from(data)
     if (first, second) != (HEMELB, EXTRACTION):
         raise FormatError(path, "byte 0", "it does not begin with the magic numbers of a HemeLB extraction file")

@@ -61,7 +61,7 @@ def read_gmy_header(path: PathLike) -> GmyHeader:
 def _parsed(path: PathLike, data: bytes, size: int) -> GmyHeader:
     """Return the header at the beginning `data` of the file `path` of `size` bytes; raises FormatError."""
     if size < 32:
-        raise FormatError(path, f"byte {size}", "it ends inside the 32-byte preamble")
+        raise FormatError(path, f"byte {size}", "the file ends inside its 32-byte preamble")
     preamble = np.frombuffer(data, ">u4", 8).astype(np.int64)
     if (int(preamble[0]), int(preamble[1])) != MAGIC:
         raise FormatError(path, "byte 0", "it does not begin with the magic numbers of a HemeLB geometry file")
