@@ -11,7 +11,7 @@ import pytest
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
-from seiche.ultrasound.extents import line_precision, widened
+from seiche.ultrasound.extents import line_precision, widen_overlaps
 from seiche.ultrasound.local_basis import min_overlap, parts_of
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import Absorption, MaskSource, Mode, Pml, Problem
@@ -169,25 +169,25 @@ def test_lines_that_parts_cannot_have_are_reported_on_all_ranks() -> None:
 )
 def test_overlaps_are_widened_to_the_cheapest_extent_near(core: int, asked: int, extent: int, overlap: int) -> None:
     shape = (2 * core, 256, 256)
-    for part in widened(parts_of(shape, (2, 1, 1), asked), "float32") or []:
+    for part in widen_overlaps(parts_of(shape, (2, 1, 1), asked), "float32") or []:
         assert part.shape == (extent, 256, 256)
         assert part.windows[0].overlap == overlap
-        assert part.windows[0].more == 0
+        assert part.windows[0].extra_points == 0
         assert part.core[0] == slice(overlap, overlap + core)
 
 
 def test_parts_cover_the_grid_when_they_are_widened_unevenly():
     """Pieces of 129 and 128 points; the last axis keeps even lengths."""
     seen = np.zeros((257, 257), int)
-    parts = widened(parts_of((257, 257), (2, 2), 8), "float64")
+    parts = widen_overlaps(parts_of((257, 257), (2, 2), 8), "float64")
     assert parts is not None
     for part in parts:
         seen[part.grid_slices] += 1
         assert part.windows[1].extent % 2 == 0
-        assert all(one.extent == one.core + 2 * one.overlap + one.more for one in part.windows)
+        assert all(one.extent == one.core + 2 * one.overlap + one.extra_points for one in part.windows)
     assert (seen == 1).all()
-    assert widened(parts_of((256, 254), (2, 1), 8), "float32") is None  # 254 is twice a prime, and not cut
-    assert widened(parts_of((256,), (2,), 8), "float32") is None
+    assert widen_overlaps(parts_of((256, 254), (2, 1), 8), "float32") is None  # 254 is twice a prime, and not cut
+    assert widen_overlaps(parts_of((256,), (2,), 8), "float32") is None
 
 
 def test_lines_are_taken_where_a_device_or_an_option_says_so():

@@ -58,7 +58,7 @@ def test_elements_and_response_of_a_case_are_those_of_a_sensor(tmp_path):
         ),
         (
             ["record.frequency_response={center='1 MHz', width=0.5}", "record.quantities=['p_max']"],
-            'record: frequency_response: filters the series "p" of sensors, which are missing',
+            'record: frequency_response: needs sensors that record the series "p"',
         ),
         (["record.frequency_response={center='1 MHz', width=0}"], "record.frequency_response.width: "),
     ],

@@ -182,8 +182,8 @@ def test_estimates_and_advice_for_an_axisymmetric_grid():
     assert len(focus) == 1
     assert focus[0].value == pytest.approx(0.1 * (2 * np.pi * FREQUENCY * 1e-7) ** 2)
     assert slow_extents(problem) == (
-        "48 points along y, absorbing layers included, have the prime factor 47 in the period of the radius, for which "
-        "the transforms are slow; 46 or 49 points would be faster",
+        "48 points along y, absorbing layers included, have the prime factor 47 after symmetric extension across "
+        "the axis, for which the transforms are slow; 46 or 49 points would be faster",
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from seiche.backend import Array
 from seiche.observe.stage import Stage
-from seiche.ultrasound.equation_of_state import bind_power_law, finish_of, initial_density, state_of_density
+from seiche.ultrasound.equation_of_state import bind_equation_of_state, bind_power_law, finish_of, initial_density
 from seiche.ultrasound.line_passes import LinePasses
 from seiche.ultrasound.medium_arrays import MediumArrays
 from seiche.ultrasound.state import Bound, DeviceState, stage, stages
@@ -73,7 +73,7 @@ class AxisWiseScheme:
         if self._total is None:
             return []
         state, row = self._state, self._state.extents[2]
-        total = state_of_density(state, self._passes.medium, "store-sum", total=self._total, rate_row=row)
+        total = bind_equation_of_state(state, self._passes.medium, "store-sum", total=self._total, rate_row=row)
         return [stage("initial sum", total)]
 
     def complete_fields(self) -> None:
@@ -99,4 +99,4 @@ def bind_pressure(
     """Return the work from the densities to the pressure and their sum (eqs. 10 to 12)."""
     power_law = bind_power_law(state, medium_arrays)
     finish, row = finish_of(state), state.extents[2]
-    return [state_of_density(state, medium_arrays, finish, rate=rate, total=total, rate_row=row), *power_law]
+    return [bind_equation_of_state(state, medium_arrays, finish, rate=rate, total=total, rate_row=row), *power_law]

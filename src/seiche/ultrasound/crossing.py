@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 #: Standard deviation of the packet in wavelengths.
 _WIDTH = 1.2
-#: Points per wavelength: limits of the bands in each of which one error is used. The bell resolves none of them.
+#: Points per wavelength: limits of the bands in each of which one error is used. No bell function resolves them.
 _BANDS = (2.0, 2.2, 2.5, 3.0, 4.0)
 
 
@@ -70,9 +70,9 @@ def crossing_error(points_per_wavelength: float, overlap: int, cfl: float = 0.3)
 def onset_error(problem: Problem, overlap: int, cfl: float = 0.3) -> float:
     """Return the relative error of a cut (L2) due to source signals with few points per wavelength.
 
-    The onset of even a pure tone has higher frequencies, which a bell of any width resolves poorly. The squared
-    `crossing_error` of each band of `_BANDS` is weighted by its share of the energy of the strongest signal, and
-    summed.
+    The onset of even a pure tone has higher frequencies, which a bell function of any width resolves poorly. The
+    squared `crossing_error` of each band of `_BANDS` is weighted by its share of the energy of the strongest
+    signal, and summed.
     """
     shares = np.zeros(len(_BANDS) - 1)
     for source in problem.sources:

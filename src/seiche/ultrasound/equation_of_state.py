@@ -46,7 +46,7 @@ def coefficients_of(state: DeviceState, finish: registry.Finish) -> list[str]:
     return names
 
 
-def state_of_density(
+def bind_equation_of_state(
     state: DeviceState,
     medium_arrays: MediumArrays,
     finish: registry.Finish,
@@ -65,7 +65,7 @@ def state_of_density(
 
 
 def initial_density(state: DeviceState, medium_arrays: MediumArrays) -> Stage:
-    """Return the stage that sets the densities, and the memory of relaxation processes, from an initial pressure."""
+    """Return the stage that sets the densities, and the variables of relaxation processes, from an initial pressure."""
     varying, medium = medium_arrays.members("c0")
     spec = registry.initial_density(state.problem.dimensions, varying, state.precision)
     work = [state.bind(spec, p=state.p, rho=state.rho, medium=medium, rows=state.rows)]

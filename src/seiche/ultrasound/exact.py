@@ -5,7 +5,7 @@ gradient     P = F p;  g_i = F^-1[D+_i P]                                       
 velocity     u_i <- s_i (s_i u_i - dt/rho0_i g_i)                               eq. 7
 divergence   d_i = F^-1[D-_i F u_i]                                             eq. 8
 density      rho_i <- m_i (m_i rho_i - dt (rho0 + 2 rho) d_i)                   eq. 9
-pressure     p from rho, in the pass of the density unless transforms precede   eqs. 10 to 12
+pressure     p from rho, in the density pass unless transforms must come first  eqs. 10 to 12
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.ultrasound import operators
 from seiche.ultrasound.equation_of_state import (
+    bind_equation_of_state,
     bind_power_law,
     coefficients_of,
     finish_members,
     finish_of,
     initial_density,
-    state_of_density,
 )
 from seiche.ultrasound.medium_arrays import MediumArrays
 from seiche.ultrasound.state import Bound, DeviceState, stage, stages
@@ -33,13 +33,13 @@ class ExactScheme:
 
     name = "exact"
     _gradient: list[Bound]
-    #: By whether a source acts on the velocity before its divergence is taken.
+    #: Keyed by whether a source acts on the velocity before its divergence is taken.
     _velocity: dict[bool, list[Bound]]
     _divergence: dict[bool, list[Bound]]
     _velocity_without_layer: list[Bound]
     _density_and_pressure: list[Bound]
     _density_alone: Bound
-    #: By whether a source acted on the density before.
+    #: Keyed by whether a source acted on the density before.
     _fractional: dict[bool, list[Bound]]
 
     def __init__(self, state: DeviceState) -> None:
@@ -52,11 +52,11 @@ class ExactScheme:
         self._staggered_layer = state.upload(operators.pml_table(problem, staggered=True))
         self._no_layer = state.upload(operators.ones_table(problem))
         finish, row = finish_of(state), 2 * state.rows["half"]
-        self._pressure_alone = state_of_density(state, self._medium, finish, rate=state.work[0], rate_row=row)
+        self._pressure_alone = bind_equation_of_state(state, self._medium, finish, rate=state.work[0], rate_row=row)
         self._prepare()
 
     def _prepare(self) -> None:
-        """Bind the work that contains transforms."""
+        """Bind the operations that contain transforms."""
         state, dt = self._state, self._state.problem.dt
         inverse = state.transforms.inverse(state.work[: state.problem.dimensions])
         self._gradient = [*self._bind_gradient(), inverse]
@@ -70,7 +70,7 @@ class ExactScheme:
         self._density_alone = self._bind_density("store-rate")
 
     def _bind_gradient(self) -> list[Bound]:
-        """Return the work from the pressure to the spectra of its derivatives."""
+        """Return the operations that compute the spectra of the derivatives of the pressure."""
         state, dimensions = self._state, self._state.problem.dimensions
         forward = state.forward(state.p, state.work[dimensions - 1 : dimensions], 1)
         spec = registry.spectral_gradient(dimensions, state.precision)
@@ -78,7 +78,7 @@ class ExactScheme:
         return [*forward, state.bind_spectral(spec, **fields)]
 
     def _bind_divergence(self) -> list[Bound]:
-        """Return the work from the velocity to the spectra of the derivatives of its components."""
+        """Return the operations that compute the spectra of the derivatives of the velocity components."""
         state, dimensions = self._state, self._state.problem.dimensions
         forward = state.forward(state.u, state.work[:dimensions], dimensions)
         spec = registry.spectral_divergence(dimensions, state.precision)
@@ -103,10 +103,10 @@ class ExactScheme:
 
     def step(self, velocity_source: Sequence[Stage], mass_source: Sequence[Stage]) -> list[Stage]:
         """Return the stages of a step in which these sources act."""
-        is_separate = bool(velocity_source)
-        momentum = [*stages("gradient", *self._gradient), *stages("velocity", *self._velocity[is_separate])]
+        has_velocity_source = bool(velocity_source)
+        momentum = [*stages("gradient", *self._gradient), *stages("velocity", *self._velocity[has_velocity_source])]
         momentum += velocity_source
-        divergence = stages("divergence", *self._divergence[is_separate])
+        divergence = stages("divergence", *self._divergence[has_velocity_source])
         fractional = stages("absorption", *self._fractional[bool(mass_source)])
         if not mass_source:
             return [*momentum, *divergence, stage("density", *self._density_and_pressure), *fractional]
@@ -114,7 +114,7 @@ class ExactScheme:
         return [*momentum, *divergence, density, *mass_source, stage("pressure", self._pressure_alone), *fractional]
 
     def after_restore(self) -> list[Stage]:
-        """Return the stages that follow when densities and velocities were set: none."""
+        """Return the stages needed after densities and velocities have been restored: none."""
         return []
 
     def complete_fields(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Extents that are fast to transform: advice for grids, and overlaps of parts that are widened to such extents."""
+"""Extents that are fast to transform: advice for grids, and subdomains whose overlaps are widened to such extents."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from seiche.ultrasound.numbers import largest_prime_factor
 from seiche.ultrasound.problem import Problem, Window
 from seiche.ultrasound.radial import OuterEnd, continued_points
 
-#: An extent may increase by a tenth, or by `_MIN_WIDENING` points, to one whose lines can be transformed.
+#: An extent may increase by a tenth or by `_MIN_WIDENING` points, whichever is larger, to one that the built-in
+#: transforms support.
 _WIDENING_DIVISOR, _MIN_WIDENING = 10, 4
 #: Relative cost within which extents are considered equally cheap; the widest overlap has the smallest error.
 _COST_TOLERANCE = 1.02
 #: Libraries have kernels for prime factors up to this one; transforms of others take several times as long.
 _MAX_PRIME = 11
-#: Largest prime factor of the advised extents, that of Seiche's own transforms.
+#: Largest prime factor of the recommended extents: the largest one that Seiche's own transforms support on a GPU.
 _ADVISED_PRIME = 7
 
 
@@ -37,16 +38,16 @@ def slow_extents(problem: Problem) -> tuple[str, ...]:
                 lower -= 1
             while _prime_of(upper, end) > _ADVISED_PRIME:
                 upper += 1
-            period = "" if end is None else " in the period of the radius"
+            extension = "" if end is None else " after symmetric extension across the axis"
             messages.append(
-                f"{extent} points along {name}, absorbing layers included, have the prime factor {prime}{period}, for "
-                f"which the transforms are slow; {lower} or {upper} points would be faster"
+                f"{extent} points along {name}, absorbing layers included, have the prime factor {prime}{extension}, "
+                f"for which the transforms are slow; {lower} or {upper} points would be faster"
             )
     return tuple(messages)
 
 
 def _prime_of(extent: int, end: OuterEnd | None) -> int:
-    """Return the largest prime factor of the points of a transform along an axis, a radius if it has an outer `end`."""
+    """Return the largest prime factor of the length of a transform; with an outer `end`, that of a radial axis."""
     return largest_prime_factor(extent if end is None else continued_points(extent, end))
 
 
@@ -59,8 +60,8 @@ def line_precision(options: Mapping[str, Any]) -> Real | None:
     return precision if exact and use_lines and precision in get_args(Real) else None
 
 
-def widened(parts: Sequence[Part], real: Real) -> list[Part] | None:
-    """Return the parts with overlaps widened until all lines can be transformed; None if impossible.
+def widen_overlaps(parts: Sequence[Part], real: Real) -> list[Part] | None:
+    """Return subdomains with overlaps widened until the built-in transforms support all extents; None if impossible.
 
     The extent is the cheapest one nearby; rows have even lengths.
     """
@@ -75,17 +76,21 @@ def widened(parts: Sequence[Part], real: Real) -> list[Part] | None:
 
 
 def _window(window: Window, axis: int, dimensions: int, real: Real) -> Window | None:
-    min_extent, last = window.extent, axis == dimensions - 1
+    min_extent, is_last_axis = window.extent, axis == dimensions - 1
     if not window.overlap:
-        return window if fixed_transform(min_extent, last, real) is not None else None
+        return window if fixed_transform(min_extent, is_last_axis, real) is not None else None
     max_extent = min_extent + max(_MIN_WIDENING, min_extent // _WIDENING_DIVISOR)
     candidates = range(
         min_extent, max(min_extent, min(max_extent, window.total, 2 * window.core)) + 1
     )  # as `parts_of` allows
-    costs = {extent: extent * step_cost(extent, last, real) for extent in candidates if not last or extent % 2 == 0}
+    costs = {
+        extent: extent * step_cost(extent, is_last_axis, real)
+        for extent in candidates
+        if not is_last_axis or extent % 2 == 0
+    }
     cheapest = min(costs.values(), default=float("inf"))
     if cheapest == float("inf"):
         return None
     extent = max(extent for extent, cost in costs.items() if cost <= _COST_TOLERANCE * cheapest)
-    overlap, additional = divmod(extent - window.core, 2)
-    return replace(window, overlap=overlap, more=additional)
+    overlap, extra_points = divmod(extent - window.core, 2)
+    return replace(window, overlap=overlap, extra_points=extra_points)

@@ -2,7 +2,7 @@
 """Lines of a pass: batches along an axis, and on a part with overlaps those that need no message.
 
 Rows that belong to another rank along the first axis are never updated. If only the first axis is cut, all other rows
-are complete at the start: their bell is one. With other cuts every row contains points of a neighbour.
+are complete at the start: their bell function is one. With other cuts every row contains points of a neighbour.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LineRows:
         self._plane = self._rows // self._planes  # rows of a plane, in two dimensions one
         overlaps = None if state.local is None else state.local.overlaps
         windows = None if overlaps is None else problem.window
-        self._reach = 0 if overlaps is None else overlaps.reach
+        self._max_overlap = 0 if overlaps is None else overlaps.max_overlap
         self.cut = windows is not None and any(window.overlap for window in windows)
         self.slabs = windows is None or not any(window.overlap for window in windows[1:])
         self._begin, self._end = 0, self._planes
@@ -106,7 +106,7 @@ class LineRows:
         """Return the batches of complete rows; with `behind_sent` without those sent to neighbours."""
         if not self.slabs:
             return ItemSpan(0, 0, self.all.total)
-        margin = self._reach if behind_sent else 0
+        margin = self._max_overlap if behind_sent else 0
         begin, total = -(-(self._begin + margin) * self._plane // self._batch), self.all.total
         rows = (self._end - margin) * self._plane
         end = total if rows == self._rows else rows // self._batch

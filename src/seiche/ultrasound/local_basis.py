@@ -15,7 +15,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound.problem import Field, MaskSource, Problem, Window
 
 Floats = npt.NDArray[np.float64]
-#: Slopes of the bell with the smallest error at four points per wavelength, by the width of the overlap.
+#: Slopes of the bell function with the smallest error at four points per wavelength, by the width of the overlap.
 _SLOPES = ((2, 4, 6, 8, 12, 16, 24, 32), (0.6, 1.0, 1.5, 2.0, 2.7, 3.0, 3.3, 3.6))
 OVERLAPS = (4, 32)
 
@@ -113,19 +113,21 @@ def _factorizations(number: int, count: int) -> Iterator[tuple[int, ...]]:
 
 
 def slope_of(overlap: int) -> float:
-    """Return the slope of the bell for a width of the overlap."""
+    """Return the slope of the bell function for a width of the overlap."""
     return float(np.interp(overlap, *_SLOPES))
 
 
 def bell(window: Window, slope: float | None = None) -> Floats:
-    """Return the bell along an axis, (extent,): one on the owned points, falling to zero over the overlaps (eq. 32)."""
+    """Return the bell function along an axis, (extent,): 1 on owned points, falling to 0 over the overlaps (eq. 32)."""
     from scipy.special import erf
 
     def rise(width: int) -> Floats:
         z = 2 * (np.arange(width) + 0.5) / max(width, 1) - 1
         return np.asarray(0.5 * (1 + erf((slope_of(width) if slope is None else slope) * z / np.sqrt(1 - z * z))))
 
-    return np.concatenate([rise(window.overlap), np.ones(window.core), rise(window.overlap + window.more)[::-1]])
+    return np.concatenate(
+        [rise(window.overlap), np.ones(window.core), rise(window.overlap + window.extra_points)[::-1]]
+    )
 
 
 def derivative_error(core: int, overlap: int, points_per_wavelength: float) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Overlaps of a rank's part: their exchange, and the bell (theory/ultrasound, section 12).
+"""Overlaps of a rank's subdomain: their exchange, and the bell function (theory/ultrasound, section 12).
 
 Before a transform the overlaps are filled with the neighbours' values and the field is tapered to zero over them.
 """
@@ -23,13 +23,13 @@ from seiche.ultrasound.state import Bound, DeviceState, MessageAction
 
 
 class LocalBasis:
-    """The part of a rank with its local transforms: exchange of overlaps, and bell.
+    """The subdomain of a rank with its local transforms: exchange of overlaps, and bell function (taper).
 
     Args:
         world: the ranks.
-        parts: all parts, one per rank.
-        slope: of the bell; by default the best one for the overlap.
-        transport: of the messages.
+        parts: all subdomains, one per rank.
+        slope: slope of the bell function; by default the best one for the overlap.
+        transport: transport of the messages.
     """
 
     def __init__(
@@ -40,10 +40,11 @@ class LocalBasis:
         #: All exchanges of this rank.
         self.exchanges: list[HaloExchange] = []
         self._plans: dict[bool, HaloPlan] = {}
+        #: The object that fills and tapers overlaps; None for a basis without overlaps.
         self.overlaps = self
 
     def attach(self, state: DeviceState) -> None:
-        """Upload the bell and make the plans."""
+        """Upload the bell function."""
         self._state = state
         tables = [np.ones(1)] * (3 - state.problem.dimensions)
         tables += [bell(window, self._slope) for window in self.part.windows]
@@ -51,13 +52,13 @@ class LocalBasis:
 
     @property
     def bell(self) -> Array:
-        """Return the bell along the axes one after another."""
+        """Return the bell functions of all axes, concatenated."""
         return self._bell
 
     @property
-    def reach(self) -> int:
-        """Return the largest number of owned points at a cut of the first axis that a neighbour has in its overlap."""
-        return max(part.windows[0].overlap + part.windows[0].more for part in self.parts)
+    def max_overlap(self) -> int:
+        """Return the largest width (points) of an overlap along the first axis."""
+        return max(part.windows[0].overlap + part.windows[0].extra_points for part in self.parts)
 
     def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
         """Return the start and the end of the exchange that fills the overlaps of a field; collective."""
@@ -81,7 +82,10 @@ class LocalBasis:
         )
 
     def taper(self, field: Array | None, spectra: Array, components: int) -> Bound:
-        """Return the product of fields and bell in padded rows of spectra; without fields, of these rows in place."""
+        """Multiply components of a field by the bell function and store them in padded rows of `spectra`.
+
+        Without a field, these rows are multiplied in place.
+        """
         real: Any = self._state.real.name
         return self._state.bind(
             registry.taper(real),
@@ -94,11 +98,11 @@ class LocalBasis:
         )
 
     def transforms(self, state: DeviceState) -> Transforms:
-        """Return the transforms of the part."""
+        """Return the transforms of the subdomain."""
         return state.backend.transforms(state.extents, state.real.name)
 
     def _slots(self, local: npt.NDArray[np.int64], padded: bool) -> npt.NDArray[np.int64]:
-        """Return the positions of points of the part in a field."""
+        """Return the positions of points of the subdomain in a field."""
         rows = self._state.rows
         length, padded_length = rows["length"], 2 * rows["half"]
         return local // length * padded_length + local % length if padded else local

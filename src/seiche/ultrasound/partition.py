@@ -13,7 +13,7 @@ import numpy.typing as npt
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.machine.collectives import ALGORITHMS
-from seiche.ultrasound.extents import line_precision, widened
+from seiche.ultrasound.extents import line_precision, widen_overlaps
 from seiche.ultrasound.local_basis import Part, part_problem
 from seiche.ultrasound.overlaps import LocalBasis
 from seiche.ultrasound.plan import Decomposition, Plan, parts_for, plan_of
@@ -88,12 +88,12 @@ def partition_of(problem: Problem, world: World, decomposition: Decomposition, o
         basis = LocalBasis(world, parts, decomposition.slope, decomposition.transport)
         local_problem = part_problem(problem, parts[world.rank])
         if lines is not None and world.size > 1:  # lines on all ranks, or on none
-            if widened(parts, lines) is None and transforms == "lines":
+            if widen_overlaps(parts, lines) is None and transforms == "lines":
                 sizes = "; ".join(sorted({"x".join(map(str, part.shape)) for part in parts}))
                 raise CaseError(
                     f'transforms: no extent close to parts of {sizes} points has only factors up to 7; use "library"'
                 )
-            transforms = "library" if widened(parts, lines) is None else "lines"
+            transforms = "library" if widen_overlaps(parts, lines) is None else "lines"
     else:
         columns = None if exact else column_problem(problem, world.size, world.rank)
         transport = decomposition.transport if decomposition.transport in ALGORITHMS else "auto"

@@ -17,7 +17,7 @@ from seiche.backend import open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
-from seiche.ultrasound.extents import line_precision, widened
+from seiche.ultrasound.extents import line_precision, widen_overlaps
 from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.slabs import slabs_of
@@ -50,7 +50,7 @@ class Decomposition:
         overlap: minimum number of points that parts of the local basis share with each neighbour; widened where this
             allows line transforms.
         split: pieces along each axis of the local basis; by default those with the least work.
-        slope: of the bell of the local basis; by default the best one for the overlap.
+        slope: slope of the bell function of the local basis; by default the best one for the overlap.
         transport: of the messages.
     """
 
@@ -171,7 +171,7 @@ def _local_seconds(
     gpus, power = all(placement.gpu for placement in placements), problem.has_fractional_terms
     fields = 1 + problem.dimensions + 2 * power
     points = max(int(np.prod(part.shape)) for part in parts)
-    by_lines = lines is not None and widened(parts, lines) is not None
+    by_lines = lines is not None and widen_overlaps(parts, lines) is not None
     library = _PASSES[power] + _TRANSFORM * _TRANSFORMS[power] + _PACK_BYTES * fields
     work = _BY_LINES[power] if by_lines else library
     total = _memory_seconds(machine, size, gpus, points, work)
@@ -252,4 +252,4 @@ def parts_for(
 
 
 def _for_lines(parts: list[Part], lines: Real | None) -> list[Part]:
-    return parts if lines is None else widened(parts, lines) or parts
+    return parts if lines is None else widen_overlaps(parts, lines) or parts

@@ -66,19 +66,19 @@ class Pml:
 class Window:
     """A part of an axis of `total` points: `core` owned points from `start`, and `overlap` of neighbours at both sides.
 
-    After the core there are `more` additional points of the neighbour.
+    After the core there are `extra_points` additional points of the neighbour.
     """
 
     total: int
     start: int
     core: int
     overlap: int
-    more: int = 0
+    extra_points: int = 0
 
     @property
     def extent(self) -> int:
         """Return the points of the part, overlaps included."""
-        return self.core + 2 * self.overlap + self.more
+        return self.core + 2 * self.overlap + self.extra_points
 
     def indices(self, *, clipped: bool) -> npt.NDArray[np.int64]:
         """Return the indices of these points; beyond the ends they are periodic, or `clipped` to the ends."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The checked tables of an ultrasound case in SI units; docs/reference/ultrasound-case.md is generated from here."""
+"""The checked tables of an ultrasound case in SI units, from which docs/reference/ultrasound-case.md is generated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ DRAWN_MAPS = frozenset({"p_max_all", "p_final"})
 
 
 class GridTable(Table):
-    """Points in space and time. Positions are relative to the point n // 2 of each axis, or to the axis of symmetry."""
+    """The spatial grid and the time steps.
+
+    Positions are relative to the point n // 2 of each axis, or to the axis of symmetry.
+    """
 
     shape: Annotated[tuple[int, ...], FromList] = Field(
         min_length=1,
@@ -55,7 +58,7 @@ class GridTable(Table):
     steps: int | None = Field(default=None, gt=0, le=2**31, description="number of steps, instead of duration")
     symmetry: Literal["axisymmetric"] | None = Field(
         default=None,
-        description="x along the axis of symmetry, and the distance y from it, whose first point is on the axis",
+        description="x runs along the axis of symmetry, and y is the distance from it; the first y is 0",
     )
     outer_end: Literal["rigid", "pressure-release"] = Field(
         default="rigid",
@@ -74,13 +77,13 @@ class GridTable(Table):
         return self
 
     @property
-    def empty(self) -> Grid:
+    def spatial_grid(self) -> Grid:
         """Return the grid without time steps."""
         return Grid(self.shape, self.spacing, symmetry=self.symmetry, outer_end=self.outer_end)
 
 
 class LayerTable(Table):
-    """The absorbing layer at all borders, but not at an axis of symmetry."""
+    """The absorbing layer at all boundaries except an axis of symmetry."""
 
     points: int | None = Field(default=None, ge=0, le=1000, description="thickness in points; 20 by default, 10 in 3D")
     strength: float = Field(default=2.0, ge=0, description="absorption in nepers per point")
@@ -95,7 +98,7 @@ class Properties(Table):
     )
     sound_speed: PositiveVelocity | None = Field(default=None, description="sound speed")
     density: Density | None = Field(default=None, description="mass density")
-    BonA: float | None = Field(default=None, ge=0, description="parameter of nonlinearity B/A")
+    BonA: float | None = Field(default=None, ge=0, description="nonlinearity parameter B/A")
     alpha_coeff: float | None = Field(default=None, ge=0, description="absorption in dB/(MHz^y cm)")
 
 
@@ -140,7 +143,7 @@ class CtTable(ImageFile):
     bone_speed: PositiveVelocity = Field(default=3100.0, description="porosity: sound speed of compact bone")
     bone_density: Density = Field(default=2100.0, description="porosity: density of compact bone")
     bone_absorption: Annotated[tuple[float, float], FromList] = Field(
-        default=(2.0, 16.0), description="absorption of compact and most porous bone, dB/(MHz^y cm)"
+        default=(2.0, 16.0), description="absorption of compact bone and of the most porous bone, dB/(MHz^y cm)"
     )
     center: Position | None = Field(
         default=None, description="position in the image of the origin of the grid; by default the middle of the image"
@@ -150,9 +153,9 @@ class CtTable(ImageFile):
     )
 
     @model_validator(mode="after")
-    def _usable(self) -> CtTable:
+    def _values_are_possible(self) -> CtTable:
         if self.on_grid and (self.center is not None or self.axes is not None):
-            raise ValueError("center and axes need an image with voxels in space; add the key voxel")
+            raise ValueError("center and axes need an image whose voxels have a known size; add the key voxel")
         if self.threshold is not None and self.threshold >= self.compact_bone and self.curve == "porosity":
             raise ValueError(f"threshold = {self.threshold:g} must be below compact_bone = {self.compact_bone:g}")
         if min(self.bone_absorption) < 0:
@@ -166,7 +169,7 @@ class CtTable(ImageFile):
 
 
 class MediumTable(Properties):
-    """The medium: uniform properties, replaced by the regions in their order."""
+    """The medium: uniform properties, replaced by those of the regions in the order listed."""
 
     alpha_power: float | None = Field(
         default=None,
@@ -194,7 +197,8 @@ class MediumTable(Properties):
     )
     average: bool = Field(
         default=True,
-        description="average regions over the cells of points at their boundaries; not with file, ct or relaxation",
+        description="at boundaries of regions, average properties over the grid cell of each point; not with file, ct "
+        "or relaxation",
     )
     ct: CtTable | None = Field(default=None, description="a skull from a CT image")
 
@@ -218,7 +222,7 @@ class RingTable(Ball):
 
 
 class ResponseTable(Table):
-    """A Gaussian filter, with which sensors respond to frequencies."""
+    """Frequency response of the sensors, a Gaussian filter."""
 
     center: PositiveFrequency = Field(description="frequency of the largest response")
     width: float = Field(gt=0, description="full width at half maximum, relative to the centre")
@@ -235,30 +239,32 @@ class RecordTable(Table):
         default=(), description="sensors of finite size, instead of points: each records the mean over a shape"
     )
     frequency_response: ResponseTable | None = Field(
-        default=None, description="filter of the series p; all frequencies alike by default"
+        default=None, description="filter applied to the time series p; by default none (flat response)"
     )
     quantities: Annotated[tuple[Series, ...], FromList] = Field(
         default=("p",), description="time series at the sensors, or their extrema and means"
     )
     maps: Annotated[tuple[Map, ...], FromList] = Field(default=(), description="maps of the whole grid")
     frequencies: Annotated[tuple[PositiveFrequency, ...], FromList] = Field(
-        default=(), description="frequencies f of maps of the pressure A cos(2 pi f t + phase): amplitude A and phase"
+        default=(),
+        description="frequencies f at which maps of amplitude A and phase of the pressure, "
+        "A cos(2 pi f t + phase), are recorded",
     )
     periods: int = Field(default=4, ge=1, description="number of periods at the end of the run used for these maps")
     start: StepsOrTime = Field(default=0, description="time or steps before the first record")
 
     @model_validator(mode="after")
     def _one_kind_of_sensor(self) -> RecordTable:
-        given = [name for name in ("points", "ring", "element") if getattr(self, name)]
-        if len(given) > 1:
-            raise ValueError(f"give at most one of points, ring and element; {' and '.join(given)} are given")
-        if self.frequency_response is not None and not (given and "p" in self.quantities):
-            raise ValueError('frequency_response: filters the series "p" of sensors, which are missing')
+        sensor_keys = [name for name in ("points", "ring", "element") if getattr(self, name)]
+        if len(sensor_keys) > 1:
+            raise ValueError(f"give at most one of points, ring and element; {' and '.join(sensor_keys)} are given")
+        if self.frequency_response is not None and not (sensor_keys and "p" in self.quantities):
+            raise ValueError('frequency_response: needs sensors that record the series "p"')
         return self
 
 
 class HeatTable(Table):
-    """Heating of tissue by the amplitude at the first of record.frequencies, and the thermal dose."""
+    """Heating of tissue by sound of the first of record.frequencies, and the thermal dose."""
 
     duration: PositiveTime = Field(description="duration of the sonication")
     cooling: Delay = Field(default=0.0, description="duration of the cooling afterwards")
@@ -279,7 +285,7 @@ class ImageTable(Table):
     )
 
 
-Pieces = Annotated[int, Field(ge=1, le=4096)]
+SubdomainCount = Annotated[int, Field(ge=1, le=4096)]
 
 
 class UltrasoundRun(RunTable):
@@ -287,13 +293,15 @@ class UltrasoundRun(RunTable):
 
     precision: Literal["float32", "float64"] = Field(default="float32", description="precision of all fields")
     scheme: Literal["exact", "separable", "local4"] = Field(
-        default="exact", description="k-Wave's scheme, its product over axes, or fourth order with the local speed"
+        default="exact",
+        description="exact: k-Wave's k-space scheme; separable: its approximation axis by axis; local4: fourth "
+        "order in time, with the local sound speed",
     )
     basis: Literal["auto", "local", "global"] = Field(
         default="auto",
         description=(
             'several ranks: "local" for overlapping subdomains, "global" for transforms of the whole grid, or the '
-            "faster one by the machine file"
+            "one that is faster according to the machine file"
         ),
     )
     overlap: int | None = Field(
@@ -308,8 +316,9 @@ class UltrasoundRun(RunTable):
         lt=1,
         description="relative error, instead of overlap; the smallest sufficient overlap is used",
     )
-    split: Annotated[tuple[Pieces, ...], FromList] | None = Field(
-        default=None, description="several ranks: pieces along each axis, by default from the machine file or the work"
+    split: Annotated[tuple[SubdomainCount, ...], FromList] | None = Field(
+        default=None,
+        description="several ranks: number of subdomains along each axis, by default from the machine file or the work",
     )
 
     @model_validator(mode="after")
@@ -336,7 +345,7 @@ class UltrasoundCase(CaseTable):
     """The case file of ultrasound."""
 
     solver: Literal["ultrasound"] = Field(description="solver, which determines the kind of case")
-    grid: GridTable = Field(description="points in space and time")
+    grid: GridTable = Field(description="the spatial grid and the time steps")
     layer: LayerTable = Field(default=LayerTable(), description="the absorbing layer")
     medium: MediumTable = Field(description="the medium")
     source: Annotated[tuple[Source, ...], OneOrMore] = Field(min_length=1, description="the sources")
@@ -347,12 +356,12 @@ class UltrasoundCase(CaseTable):
     output: UltrasoundOutput = Field(default=UltrasoundOutput(), description="output files")
 
     @model_validator(mode="after")
-    def _belongs_together(self) -> UltrasoundCase:
+    def _tables_are_consistent(self) -> UltrasoundCase:
         record = self.record
         if not (record.points or record.ring or record.element or record.maps or record.frequencies):
             raise ValueError("record: nothing is recorded; give points, a ring, elements, maps or frequencies")
         fields = record.frequencies or self.image or DRAWN_MAPS.intersection(record.maps)
-        if self.output.picture and not (fields or any(isinstance(one, InitialPressure) for one in self.source)):
+        if self.output.picture and not (fields or any(isinstance(source, InitialPressure) for source in self.source)):
             raise ValueError("output.picture: no field to draw; add record.frequencies, or p_max_all to record.maps")
         if self.heat is not None and not record.frequencies:
             raise ValueError("heat: needs the amplitude at record.frequencies, which are missing")

@@ -117,9 +117,9 @@ def open_solver(setup: UltrasoundSetup, world: World, *, device: str | None = No
 
 
 def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
-    empty = case.grid.empty
-    medium = medium_of(case.medium, empty, path.parent)
-    grid = with_time(case, empty, medium)
+    spatial_grid = case.grid.spatial_grid
+    medium = medium_of(case.medium, spatial_grid, path.parent)
+    grid = with_time(case, spatial_grid, medium)
     check_plausible(medium, grid)
     if grid.symmetry is not None:
         check_axisymmetric_support(case.run.scheme, ranks=1)

@@ -82,8 +82,8 @@ def sized_setup(source: CaseFile) -> UltrasoundSetup | None:
 
 
 def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
-    medium = _medium(case.medium, case.grid.empty, path.parent)
-    grid = with_time(case, case.grid.empty, medium)
+    medium = _medium(case.medium, case.grid.spatial_grid, path.parent)
+    grid = with_time(case, case.grid.spatial_grid, medium)
     check_plausible(medium, grid)
     if grid.symmetry is not None:
         check_axisymmetric_support(case.run.scheme, ranks=1)
