@@ -11,7 +11,19 @@ import numpy.typing as npt
 import pytest
 
 from seiche.domain import shapes
-from seiche.flow import FlowModel, Mrt, Newtonian, PressureIolet, Solver, Trt, VelocityIolet, Walls, WindkesselIolet
+from seiche.flow import (
+    FlowModel,
+    Mrt,
+    Newtonian,
+    Precision,
+    PressureIolet,
+    Regularised,
+    Solver,
+    Trt,
+    VelocityIolet,
+    Walls,
+    WindkesselIolet,
+)
 from seiche.flow.velocity_set import CS2
 
 RADIUS, LENGTH = 5.0, 40.0
@@ -65,6 +77,37 @@ def test_pressures_drive_the_flow_of_poiseuille_with_many_relaxation_times(
     """With the density in place of that of eq. (40a): -6.5 % at tau 0.51, and not stable at tau 3."""
     flow = flow_between_pressures(tau, mach, axis=axis, collision=Mrt(), velocity_set=velocity_set)
     np.testing.assert_allclose(flow, [1, -1], atol=0.02)
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+@pytest.mark.parametrize(("tau", "mach"), CASES)
+def test_pressures_drive_the_flow_of_poiseuille_in_lower_precision(tau: float, mach: float, storage: str) -> None:
+    flow = flow_between_pressures(tau, mach, precision=Precision("float32", storage))  # type: ignore[arg-type]
+    np.testing.assert_allclose(flow, [1, -1], atol=0.02)
+
+
+@pytest.mark.parametrize("velocity_set", ["D3Q15", "D3Q27"])
+@pytest.mark.parametrize(("tau", "mach"), CASES[:4])
+def test_pressures_drive_the_flow_of_poiseuille_with_other_velocities(
+    tau: float, mach: float, velocity_set: str
+) -> None:
+    flow = flow_between_pressures(tau, mach, velocity_set=velocity_set)
+    np.testing.assert_allclose(flow, [1, -1], atol=0.02)
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+@pytest.mark.parametrize(("tau", "mach"), CASES)
+def test_in_moments_the_error_is_at_most_the_stated_one_due_to_walls(tau: float, mach: float, storage: str) -> None:
+    """The position of a wall depends on tau with the regularised collision (theory/flow, section 9)."""
+    precision = Precision("float32", storage)  # type: ignore[arg-type]
+    flow = flow_between_pressures(tau, mach, collision=Regularised(), layout="moments", precision=precision)
+    slip = abs(16 / 3 * 0.5 * (tau - 0.5) - 1)
+    np.testing.assert_allclose(flow, [1, -1], atol=max(1.0, slip) / RADIUS**2)
+
+
+@pytest.mark.parametrize("tau", [0.6, 1.0, 2.0])
+def test_pressures_drive_the_flow_of_poiseuille_in_a_wider_tube(tau: float) -> None:
+    np.testing.assert_allclose(flow_between_pressures(tau, 0.1, radius=10.0, length=60.0), [1, -1], atol=0.02)
 
 
 def test_many_relaxation_times_that_are_equal_give_the_flow_of_two() -> None:
