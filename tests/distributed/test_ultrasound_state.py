@@ -261,17 +261,23 @@ def test_parts_that_overlap_continue_with_bitwise_equal_results(transforms: str,
 
 
 @pytest.mark.ranks(2)
-def test_time_reversal_on_ranks_makes_the_image_of_one() -> None:
+@pytest.mark.parametrize("compensate", [None, 3e6])
+def test_time_reversal_on_ranks_makes_the_image_of_one(compensate: float | None) -> None:
+    """Without absorption, and with its compensation where the sound speeds of the ranks differ."""
     world, shape = World.from_mpi(), (40, 36)
     grid = Grid(shape, 1e-4).with_time(1500.0)
     x, y = np.meshgrid(*(grid.positions(axis) for axis in grid.axes), indexing="ij")
     p0, mask = np.exp(-(x**2 + y**2) / (2 * 3e-4**2)), np.zeros(shape, bool)
     mask[4, 4:-4] = mask[-5, 4:-4] = True
     options: dict[str, Any] = {"pml_size": 4, "threads": 1, "precision": "float64"}
-    series = simulate(grid, Medium(1500.0), Source(p0=p0), Sensor(mask), **options)["p"]
-    expected = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **options)
+    medium = Medium(1500.0)
+    if compensate is not None:
+        medium = Medium(np.where(x < 0, 1450.0, 1500.0), alpha_coeff=2.0, alpha_power=1.5)
+    series = simulate(grid, medium, Source(p0=p0), Sensor(mask), **options)["p"]
+    options |= {"iterations": 2, "compensate": compensate}
+    expected = time_reversal(grid, medium, mask, series, **options)
     shared: dict[str, Any] = {"world": world, "decomposition": Decomposition("global")}
-    result = time_reversal(grid, Medium(1500.0), mask, series, iterations=2, **shared, **options)
+    result = time_reversal(grid, medium, mask, series, **shared, **options)
     assert expected.max() > 0.3
     assert np.abs(result - expected).max() < 1e-12 * expected.max()
 
