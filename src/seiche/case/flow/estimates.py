@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from seiche.case.flow.development import development
 from seiche.case.flow.flow_rate_errors import rounding_loss, wall_error
 from seiche.case.flow.schema_shapes import GENERATED_SURFACES, Channel, Duct, TubeShape
 from seiche.case.flow.setup import FlowSetup
@@ -204,6 +205,9 @@ def _vessel(setup: FlowSetup) -> Iterator[Estimate]:
             source=_BOUNDS,
         )
         yield from rounding_loss(setup, 2.0 * len(sites) / area)
+    yield from development(
+        setup, 2.0 * len(sites) / area if area else 0.5 * invariants.length_scale / setup.units.spacing
+    )
     if invariants.reynolds and len(sites.iolets) > 1:
         reach = max(math.dist(a.center, b.center) for a in sites.iolets for b in sites.iolets)
         if reach > 0.0:

@@ -6,10 +6,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.ultrasound.amplitude_estimates import amplitude_estimates
+from seiche.case.ultrasound.arrival_estimates import arrival_estimates
 from seiche.case.ultrasound.medium import averages
 from seiche.case.ultrasound.setup import UltrasoundSetup, signal_of
 from seiche.case.ultrasound.sources import BallSource, Signal
@@ -24,16 +27,13 @@ ADVISED_WRAPPED_FRACTION = 1e-3
 FEWEST_POINTS = 4
 #: Points per wavelength below which absorbing layers reflect more than they transmit.
 SMOOTH_PPW = 5.0
-#: Maximum advised length of the grid in a linear medium, divided by the shock formation distance; the second harmonic
-#: then has half this relative amplitude.
-ADVISED_STEEPENING = 0.2
 #: Error of waves at interfaces that are stairs, times points per wavelength, over the reflection coefficient: L2 errors
 #: of 14.5, 10.6 and 7.6 % at 4, 6 and 8 points for a fluid cylinder with a coefficient of 0.28; its advised bound.
 _STAIRS, ADVISED_STAIRS = 2.2, 0.1
-#: Coefficient of nonlinearity of water, 1 + (B/A)/2.
-_NONLINEARITY = 3.5
 #: Minimum advised radius of an initial pressure, in points; smoothing removes the edges of smaller ones (eq. 18).
 ADVISED_RADIUS = 3.0
+#: Maximum advised temperature of tissue, degrees Celsius.
+ADVISED_TEMPERATURE = 100.0
 #: Minimum advised amplitude of the sources at a recorded frequency, relative to their largest.
 ADVISED_SHARE = 0.1
 _BOUNDS = "theory/ultrasound.md#automatic-checks"
@@ -51,7 +51,8 @@ def ultrasound_estimates(setup: UltrasoundSetup) -> list[Estimate]:
         *_layers(setup),
         *_stairs(setup),
         *_sources(setup),
-        *_steepening(setup),
+        *amplitude_estimates(setup),
+        *arrival_estimates(setup),
         *_sensors(setup),
         *_recorded(setup),
     ]
@@ -67,6 +68,20 @@ def energy_estimate(setup: UltrasoundSetup, growth: float | None) -> Iterator[Es
             upper_bound=allowed if math.isfinite(allowed) else None,
             effect="the run is unstable",
             remedy='use a smaller time step (grid.cfl), or run.scheme = "local4"',
+            source=_BOUNDS,
+        )
+
+
+def temperature_estimate(temperature: npt.NDArray[np.floating[Any]] | None) -> Iterator[Estimate]:
+    """Yield the highest temperature (degrees Celsius) of heated tissue; None: not computed."""
+    if temperature is not None:
+        yield Estimate(
+            name="highest temperature",
+            value=float(np.max(temperature)),
+            unit="degC",
+            upper_bound=ADVISED_TEMPERATURE,
+            effect="tissue boils, which the bioheat equation does not describe",
+            remedy="use a smaller amplitude, or a shorter heat.duration",
             source=_BOUNDS,
         )
 
@@ -177,31 +192,6 @@ def _sources(setup: UltrasoundSetup) -> Iterator[Estimate]:
             lower_bound=ADVISED_RADIUS,
             effect="smoothing changes the initial pressure",
             remedy=f"use a spacing below {min(radii.values()) * spacing / ADVISED_RADIUS:.2g} m",
-            source=_BOUNDS,
-        )
-
-
-def _steepening(setup: UltrasoundSetup) -> Iterator[Estimate]:
-    """Yield the steepening, across the grid, of waves with the source amplitude, which a linear medium neglects."""
-    problem = setup.problem
-    if problem.BonA is not None:
-        return
-    length = max(n * d for n, d in zip(problem.shape, problem.spacing, strict=True))
-    density, speed = float(np.min(problem.density)), float(np.min(problem.sound_speed))
-    per_length = {
-        number: 2 * math.pi * table.frequency * _NONLINEARITY * table.amplitude / (density * speed**3)
-        for number, table in enumerate(setup.case.source)
-        if isinstance(table, Signal)
-    }
-    if per_length:
-        number = max(per_length, key=per_length.__getitem__)
-        yield Estimate(
-            name="length of the grid over the shock formation distance",
-            value=length * per_length[number],
-            where=f"source[{number}]",
-            upper_bound=ADVISED_STEEPENING,
-            effect="the medium is linear, but waves of this amplitude steepen",
-            remedy="set medium.BonA, with points for several harmonics, or use a smaller amplitude",
             source=_BOUNDS,
         )
 

@@ -18,7 +18,7 @@ from seiche.case.kind import MAX_CURVES, CaseRun, LiveParts, Match, Restart, Res
 from seiche.case.labels import GridRequest, Labelled, LabelledParts, check_no_grid, texts
 from seiche.case.output import ChunkMonitor
 from seiche.case.steering import Control
-from seiche.case.ultrasound.estimates import energy_estimate
+from seiche.case.ultrasound.estimates import energy_estimate, temperature_estimate
 from seiche.case.ultrasound.live import pressure_curves, pressure_slice
 from seiche.case.ultrasound.outputs import ResultFile, label_of, unit_of
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, signals_of
@@ -68,11 +68,12 @@ class UltrasoundCaseRun(CaseRun):
         }
 
     def estimates(self) -> list[Estimate]:
-        """Return the growth of the energy beyond the supply of the sources, in linear media without losses."""
+        """Return the growth of the energy, in linear media without losses, and the highest temperature."""
+        heated = list(temperature_estimate(self.records.arrays.get("temperature")))
         if self.growth is None:
-            return []
+            return heated
         self.growth.compare()
-        return list(energy_estimate(self.setup, self.growth.largest))
+        return [*energy_estimate(self.setup, self.growth.largest), *heated]
 
     def physics(self) -> Mapping[str, str]:
         """Return the largest pressure in the grid and the latest growth of the energy."""

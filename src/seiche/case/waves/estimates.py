@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.waves.layer import absorbing_sides
+from seiche.case.waves.pulses import Multiple, Sampled
 from seiche.case.waves.setup import COARSE, WaveSetup
 from seiche.solver import Estimate
 from seiche.waves.attenuation import fitted_shares, mechanism_frequencies, relaxation
+from seiche.waves.sources import TimeFunction
 
 #: Distance from a delta, in elements, up to which velocities may be wrong by tens of per cent (theory/waves, 13).
 DELTA_REACH = 3.0
@@ -29,6 +31,8 @@ ADVISED_STATIC_ENERGY = 0.5
 STATIC_SHARE = 1e-6
 #: Maximum advised relative error of 1/Q at the peak frequency of the sources and in the band.
 ADVISED_QUALITY_ERROR = 0.2
+#: Minimum samples of a seismogram in the period of the highest frequency (Nyquist).
+ADVISED_SAMPLES = 2.0
 #: Maximum relative growth of the energy due to rounding.
 ADVISED_GROWTH = {"float64": 1e-9, "float32": 1e-4}
 _LAYER = "theory/waves.md#automatic-checks"
@@ -41,6 +45,7 @@ def wave_estimates(setup: WaveSetup) -> list[Estimate]:
         *_media(setup),
         *_near_deltas(setup),
         *_receivers(setup),
+        *_records(setup),
         *_cut(setup),
         *_sides(setup),
         *_qualities(setup),
@@ -76,6 +81,59 @@ def _receivers(setup: WaveSetup) -> Iterator[Estimate]:
     if distances and math.isfinite(nearest := min(distances)) and len(setup.deltas) < len(distances):
         number = distances.index(nearest)
         yield Estimate(name="nearest receiver", value=nearest, unit="elements", where=f"source[{number}]")
+
+
+def _records(setup: WaveSetup) -> Iterator[Estimate]:
+    """Yield the peak times of pulses, the arrival at the farthest receiver, and the sampling of the records."""
+    duration = setup.steps * setup.dt
+    peaks = {f"source[{number}]": peak_time(source.time) / duration for number, source in enumerate(setup.sources)}
+    if peaks and max(peaks.values()) > 0:
+        where = max(peaks, key=peaks.__getitem__)
+        yield Estimate(
+            name="peak of the pulse over the duration of the run",
+            value=peaks[where],
+            where=where,
+            upper_bound=1.0,
+            effect="the source emits nothing, or only the beginning of its pulse",
+            remedy=f"use time.duration of more than {peaks[where] * duration:.3g} s, or a shorter delay",
+            source=_LAYER,
+        )
+    if not setup.receivers:
+        return
+    places = np.array([source.position for source in setup.sources])
+    if len(places):
+        distances = np.linalg.norm(np.array(setup.receivers)[:, None] - places, axis=2).min(1)
+        farthest = int(np.argmax(distances))
+        arrival = float(distances[farthest]) / setup.max_speed
+        yield Estimate(
+            name="duration over the travel time from the nearest source at the highest speed",
+            value=duration / arrival if arrival > 0 else math.inf,
+            where=f'receiver["{setup.names[farthest]}"]',
+            lower_bound=1.0,
+            effect="no wave reaches this receiver",
+            remedy=f"use time.duration of more than {arrival:.3g} s",
+            source=_LAYER,
+        )
+    if setup.resolution is not None:
+        every, highest = setup.sample_every * setup.dt, setup.resolution[2]
+        yield Estimate(
+            name="samples of the receivers per shortest period",
+            value=1.0 / (every * highest),
+            where="output.receivers.every",
+            lower_bound=ADVISED_SAMPLES,
+            effect="seismograms alias the highest frequencies",
+            remedy=f"use output.receivers.every of at most {1.0 / (ADVISED_SAMPLES * highest):.2g} s",
+            source=_LAYER,
+        )
+
+
+def peak_time(pulse: TimeFunction) -> float:
+    """Return the time of the peak of a pulse with a delay, or of the first sample of a pulse from a file, s."""
+    while isinstance(pulse, Multiple):
+        pulse = pulse.function
+    if isinstance(pulse, Sampled):
+        return float(pulse.times[0])
+    return float(getattr(pulse, "delay", 0.0))
 
 
 def _sides(setup: WaveSetup) -> Iterator[Estimate]:

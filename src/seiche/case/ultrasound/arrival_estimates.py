@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Estimates of the duration of an ultrasound case: waves must be emitted, and arrive, before they are recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from seiche.case.ultrasound.setup import UltrasoundSetup
+from seiche.case.ultrasound.sources import BallSource, LineSource, Signal
+from seiche.solver import Estimate
+
+_BOUNDS = "theory/ultrasound.md#automatic-checks"
+
+
+def arrival_estimates(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    """Yield the delays of the signals, and the travel times to what is recorded, relative to the duration."""
+    yield from _delays(setup)
+    yield from _amplitudes(setup)
+    yield from _image(setup)
+
+
+def _delays(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    duration = setup.steps * setup.dt
+    delays = {
+        f"source[{number}]": table.delay / duration
+        for number, table in enumerate(setup.case.source)
+        if isinstance(table, Signal) and table.delay > 0
+    }
+    if delays:
+        where = max(delays, key=delays.__getitem__)
+        yield Estimate(
+            name="delay over the duration of the run",
+            value=delays[where],
+            where=where,
+            upper_bound=1.0,
+            effect="the source emits nothing during the run",
+            remedy=f"use grid.duration of more than {delays[where] * duration:.3g} s, or a shorter delay",
+            source=_BOUNDS,
+        )
+
+
+def _amplitudes(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    """Yield the time before the maps of amplitudes begin, over that in which waves cross the grid."""
+    window = setup.sensor.frequency_window
+    tones = {n: table for n, table in enumerate(setup.case.source) if isinstance(table, Signal)}
+    if window is None or not setup.case.record.frequencies or not tones:
+        return
+    corners, speed = _corners(setup), float(np.mean(setup.problem.sound_speed))
+    needed = {}
+    for number, tone in tones.items():
+        points = _points(tone)
+        far = max(float(np.linalg.norm(corner - points, axis=1).min()) for corner in corners)
+        periods = tone.ramp if tone.cycles is None else 0.0
+        needed[number] = tone.delay + periods / tone.frequency + far / speed
+    number = max(needed, key=needed.__getitem__)
+    recorded = (window[1] - window[0]) * setup.dt
+    yield Estimate(
+        name="time before the amplitudes are recorded, over the travel time across the grid",
+        value=window[0] * setup.dt / needed[number],
+        where=f"source[{number}]",
+        lower_bound=1.0,
+        effect="the waves have not reached all of the grid, and amplitudes beyond their front are those of transients",
+        remedy=f"use grid.duration of at least {needed[number] + recorded:.3g} s",
+        source=_BOUNDS,
+    )
+
+
+def _image(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    """Yield the duration over the travel time from an initial pressure to the farthest sensor of an image."""
+    balls = [table for table in setup.case.source if isinstance(table, BallSource)]
+    ring = setup.case.record.ring
+    if setup.case.image is None or ring is None or not balls:
+        return
+    far = max(math.dist(ball.center, ring.center) + ring.radius + ball.radius for ball in balls)
+    needed = far / float(np.mean(setup.problem.sound_speed))
+    yield Estimate(
+        name="duration over the travel time to the farthest sensor",
+        value=setup.steps * setup.dt / needed,
+        where="image",
+        lower_bound=1.0,
+        effect="the sensors do not record all of the waves, of which the image is computed",
+        remedy=f"use grid.duration of at least {needed:.3g} s",
+        source=_BOUNDS,
+    )
+
+
+def _corners(setup: UltrasoundSetup) -> npt.NDArray[np.float64]:
+    """Return the corners of the grid of the case, (2^d, d), in m."""
+    ends = [setup.grid.positions(axis)[[0, -1]] for axis in setup.grid.axes]
+    return np.stack(np.meshgrid(*ends, indexing="ij"), -1).reshape(-1, len(ends))
+
+
+def _points(tone: Signal) -> npt.NDArray[np.float64]:
+    """Return the middle of a source, or the middle and the ends of a line, (n, d), in m."""
+    if isinstance(tone, LineSource):
+        start, end = np.array([tone.start, tone.end], np.float64)
+        return np.array([start, (start + end) / 2, end])
+    position: tuple[float, ...] = tone.position  # type: ignore[attr-defined]
+    return np.array([position], np.float64)
