@@ -51,6 +51,11 @@ n // 2.
 case and then writes `output.file`, the summary and the picture. `--restart` continues from a checkpoint. Sources with
 equal frequency, `cycles` and `ramp` form one array, in which each has its own delay.
 
+The file of `[[output.snapshots]]` contains `time` (s) and `pressure` (Pa) of shape times, z, y, x, without the axis
+across a plane. Its attributes `axes`, `lower` and `upper` are the axes in space and the positions (m) of the first and
+last points. Times are those of the records: the first step computes the state at time zero. A restarted run completes
+the file in its output folder, which is then the same as that of an uninterrupted run.
+
 This page is generated from the schema by `python -m tools.reference`.
 """
 

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -153,6 +154,44 @@ def test_a_case_runs_on_ranks_and_one_of_them_writes(tmp_path: Path) -> None:
     assert result.summary["details"]["basis"] == "basis local"  # without a machine file
     full = load(path, overrides=["run.basis=global"], output=folder / "whole", world=world).run(visible=False)
     assert max(differences(full.arrays, expected.arrays).values()) < 1e-6
+
+
+SNAPSHOTS = """
+[[output.snapshots]]
+file = "film.h5"
+every = 10
+[[output.snapshots]]
+file = "coarse.h5"
+every = 10
+points = 16
+"""
+
+
+@pytest.mark.ranks(2, 3)
+@pytest.mark.parametrize("basis", ["global", "local"])
+def test_snapshots_of_ranks_are_the_pressure_of_all_of_them_also_after_a_restart(
+    tmp_path: Path, basis: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seiche.case.simulation.copy_bandwidth", lambda *_: 1e10)
+    world = World.from_mpi()
+    path = shared_case(tmp_path, CASE.replace("p_max_all", "p_final") + SNAPSHOTS, world)
+    folder, changes = path.parent, [f"run.basis={basis}"]
+    with load(path, overrides=changes, world=world) as simulation:
+        final = simulation.run(visible=False).arrays["p_final"]
+    with load(path, overrides=changes, output=folder / "parts", world=world) as simulation:
+        simulation.run(steps=simulation.setup.steps // 2, visible=False)
+        checkpoint = simulation.checkpoint()
+    options = {"overrides": changes, "output": folder / "parts", "restart": checkpoint, "world": world}
+    with load(path, **options) as simulation:
+        simulation.run(visible=False)
+        assert simulation.setup.steps == 80
+    world.barrier()
+    for name, step in (("film.h5", 1), ("coarse.h5", 6)):
+        with h5py.File(folder / "out" / name) as whole, h5py.File(folder / "parts" / name) as parts:
+            assert len(whole["time"]) == 8
+            np.testing.assert_array_equal(parts["time"][:], whole["time"][:])
+            np.testing.assert_array_equal(parts["pressure"][:], whole["pressure"][:])
+            np.testing.assert_array_equal(whole["pressure"][-1].T, final[::step, ::step])
 
 
 @pytest.mark.ranks(2)

@@ -63,7 +63,7 @@ from seiche.io.formats.stl import read_stl, write_stl
 from seiche.io.series_file import SeriesFile, complete_series
 from seiche.machine.laws.file import read_machine
 from seiche.report import run_report
-from seiche.report.waves_figures import read_motion
+from seiche.report.motion import read_motion
 from seiche.solver import RowSet, State
 
 ROOT = Path(__file__).resolve().parents[2]

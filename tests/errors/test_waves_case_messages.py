@@ -16,7 +16,7 @@ from seiche.case.waves.estimates import wave_estimates
 from seiche.case.waves.media import read_grid
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError
-from seiche.report.waves_figures import read_motion
+from seiche.report.motion import read_motion
 from seiche.waves import Ricker
 from waves_cases import ROCK
 

@@ -40,7 +40,7 @@ def render(
         FormatError: a file is not valid.
     """
     from seiche.report.cells_figure import cells_figure, film
-    from seiche.report.waves_figures import is_motion, render_motion
+    from seiche.report.motion import is_motion, render_motion
 
     snapshots = [path for path in sorted(run.glob("*.h5")) if series in (None, path.name) and is_motion(path)]
     has_cells = any(run.rglob("*.vtkhdf.series"))

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from seiche.case.quantities import Interval, PositiveTime
-from seiche.case.tables import FileName, OutputName, Table, TraceName, first_duplicate
+from seiche.case.tables import FileName, OutputName, PictureName, Table, TraceName, first_duplicate
 from seiche.errors import CaseError
 from seiche.report.page_size import MAX_DPI, MIN_DPI, PageSize, page_of, parse_size
 
@@ -48,6 +48,16 @@ class CheckpointOutput(Table):
 
     file: OutputName = Field(default="checkpoint.seiche", description="file in the output folder")
     every: Interval | None = Field(default=None, description="interval, a time or steps; by default only at a stop")
+
+
+class SnapshotTable(Table):
+    """A time series of fields for pictures and films."""
+
+    file: OutputName = Field(description="HDF5 file in the output folder")
+    every: Interval = Field(description="time or steps between two states")
+    points: int = Field(default=200, ge=8, le=4000, description="points along the longer side of the plane")
+    picture: PictureName | None = Field(default=None, description="picture of the last state")
+    film: OutputName | None = Field(default=None, pattern=r"\.gif$", description="film of all states, a .gif")
 
 
 class OutputTable(Table):

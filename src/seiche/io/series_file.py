@@ -2,7 +2,7 @@
 """HDF5 time series that one process writes in place, so that a kill or a power cut loses no complete state.
 
 The file has space for its states from the start; later only numbers are written, never the structure of the file. The
-data of a state are written and synced to the disk, then its time, which is zero before and thereby marks the state.
+data of a state are written and synced to the disk, then its time, which is NaN before and thereby marks the state.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
+from seiche.errors import FormatError
 from seiche.io.arrays import check_structure, checked_dataset, values_of
 from seiche.io.files import part_path, publish, replacing, sync_folder
 from seiche.io.mark import new_hdf5
@@ -28,24 +29,41 @@ _DATA_TYPE = np.dtype("<f4")
 class SeriesFile:
     """The file `path`: `time` (states,) in s and FP32 data (states, ...); its name has the suffix .part until `close`.
 
-    After `close`, `path` is the final name, which a run may change (`seiche.io.files.publishing`).
+    After `close`, `path` is the final name, which a run may change (`seiche.io.files.publishing`). Times ascend, the
+    first of them may be zero.
 
     Raises:
         OSError: the file cannot be written; also by all methods.
     """
 
     def __init__(
-        self, path: Path, shapes: Mapping[str, tuple[int, ...]], attributes: Mapping[str, Any], capacity: int
+        self,
+        path: Path,
+        shapes: Mapping[str, tuple[int, ...]],
+        attributes: Mapping[str, Any],
+        capacity: int,
+        *,
+        earlier: Path | None = None,
+        end: float = np.inf,
     ) -> None:
-        """Create the file for `capacity` states, each with data of these `shapes`; more states are possible."""
-        self.path, self._shapes, self._attributes = path, shapes, attributes
-        self._open(capacity)
+        """Create the file for `capacity` states, each with data of these `shapes`; more states are possible.
 
-    def _open(self, capacity: int) -> None:
-        self._count, self._capacity, part = 0, capacity, part_path(self.path)
+        It begins with the states of the file `earlier` up to the time `end` (s).
+
+        Raises:
+            FormatError: the file `earlier` is invalid, or its data have other shapes.
+        """
+        self.path, self._shapes, self._attributes = path, shapes, attributes
+        if earlier is None:
+            self._open(capacity, part_path(path))
+        else:
+            self._continue(earlier, capacity, end)
+
+    def _open(self, capacity: int, part: Path) -> None:
+        self._count, self._capacity = 0, capacity
         with new_hdf5(part, libver="earliest") as file:
             file.attrs.update(self._attributes)
-            times = file.create_dataset("time", data=np.zeros(capacity))
+            times = file.create_dataset("time", data=np.full(capacity, np.nan))
             self._offsets = {"time": int(times.id.get_offset())}
             for name, shape in self._shapes.items():
                 self._offsets[name] = reserve(file, name, (capacity, *shape), _DATA_TYPE)
@@ -54,7 +72,7 @@ class SeriesFile:
         sync_folder(part.parent)
 
     def append(self, time: float, data: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add the state at `time` > 0; when this returns it is on the disk."""
+        """Add the state at `time`, after that of the state before; when this returns it is on the disk."""
         if self._count == self._capacity:
             self.close()
             self.reopen(2 * self._capacity)
@@ -68,12 +86,24 @@ class SeriesFile:
 
     def reopen(self, capacity: int) -> None:
         """Continue the closed file, with space for `capacity` states in total."""
-        with h5py.File(self.path, "r", locking=False) as file:
+        self._continue(self.path, capacity, np.inf)
+
+    def _continue(self, earlier: Path, capacity: int, end: float) -> None:
+        """Begin with the states of `earlier`, which may be the unfinished file itself: the new one replaces it."""
+        part = part_path(self.path)
+        with h5py.File(earlier, "r", locking=False) as file:
+            check_structure(file)
             times = values_of(file, "time")
+            count = states_until(times, end)
             series_data = {name: checked_dataset(file, name) for name in self._shapes}
-            self._open(max(capacity, len(times)))
-            for number, time in enumerate(times):
-                self.append(float(time), {name: rows[number] for name, rows in series_data.items()})
+            for name, rows in series_data.items():
+                if rows.shape != (len(times), *self._shapes[name]):
+                    raise FormatError(earlier, name, f"has states of shape {rows.shape[1:]}, not {self._shapes[name]}")
+            self._open(max(capacity, count), part_path(part))
+            for number in range(count):
+                self.append(float(times[number]), {name: rows[number] for name, rows in series_data.items()})
+        part_path(part).replace(part)
+        sync_folder(part.parent)
 
     def close(self) -> None:
         """Rename the file to its final name, without the space for states that were not written."""
@@ -82,6 +112,15 @@ class SeriesFile:
             self.path = publish(part_path(self.path), self.path)
         else:
             _, self.path = complete_series(self.path, np.inf)
+
+
+def states_until(times: npt.NDArray[Any], end: float) -> int:
+    """Return the number of complete states up to the time `end` (s): their times are not NaN and ascend from zero."""
+    if times.ndim != 1:
+        return 0
+    is_complete = (times >= 0.0) & (times <= end)
+    is_complete[1:] &= np.diff(times) > 0.0
+    return int(np.argmin([*is_complete, False]))
 
 
 def complete_series(path: Path, end: float) -> tuple[int, Path]:
@@ -99,7 +138,7 @@ def complete_series(path: Path, end: float) -> tuple[int, Path]:
         check_structure(file)
         times = values_of(file, "time")
         series_data = {name: checked_dataset(file, name) for name in file}
-        count = int(np.argmax([*((times > end) | (times <= 0.0)), True]))
+        count = states_until(times, end)
         if count:
             with replacing(part) as temporary, new_hdf5(temporary, libver="earliest") as copy:
                 copy.attrs.update(file.attrs)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Iterable, Sequence
 from html import escape as escape
@@ -45,6 +46,7 @@ td.words { white-space: normal; text-align: left; min-width: 14rem; }
 .key { list-style: none; }
 .key i { display: inline-block; width: .8rem; height: .8rem; border-radius: .15rem; margin-right: .35rem; }
 svg { width: 100%; max-width: 36rem; height: auto; display: block; }
+img { max-width: 100%; height: auto; display: block; }
 svg text { font: 11px system-ui, sans-serif; fill: currentColor; }
 svg .axis { stroke: currentColor; stroke-opacity: .35; fill: none; }
 svg .roof { stroke: currentColor; stroke-width: 2; fill: none; }
@@ -113,6 +115,11 @@ def bars(rows: Iterable[tuple[str, Sequence[float], str]], names: Sequence[str],
             f"<small>{escape(note)}</small></div>"
         )
     return f'<ul class="key">{legend}</ul>' + "".join(lines)
+
+
+def png(data: bytes, text: str) -> str:
+    """Return a picture that is part of the page; `text` is shown in its place by readers without pictures."""
+    return f'<img alt="{escape(text)}" src="data:image/png;base64,{base64.b64encode(data).decode()}">'
 
 
 def number(value: float, digits: int = 3) -> str:

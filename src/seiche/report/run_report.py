@@ -12,8 +12,22 @@ from seiche.io.files import check_output_folder
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.observe.progress import unit_of_rate
 from seiche.report import charts, compare_report
-from seiche.report.html import bars, cards, check_replaceable, escape, number, page, section, share, table, write_page
+from seiche.report.display_units import display
+from seiche.report.html import (
+    bars,
+    cards,
+    check_replaceable,
+    escape,
+    number,
+    page,
+    png,
+    section,
+    share,
+    table,
+    write_page,
+)
 from seiche.report.losses import host_sentences, losses, range_text
+from seiche.report.motion import is_motion, read_motion, snapshot_png
 from seiche.report.predicted import compare_with_prediction, memory_roof
 from seiche.report.summary import find_summary, read_summary, summary_errors
 
@@ -55,13 +69,13 @@ def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: P
     machine = default_machine if machine is None and default_machine.exists() else machine
     machine_data = read_machine(machine) if machine is not None else None
     with summary_errors(*paths):
-        content = text(summaries[0], machine_data)
+        content = text(summaries[0], machine_data, folder=paths[0].parent)
     write_page(target, content)
     return target
 
 
-def text(summary: Summary, machine: Machine | None = None) -> str:
-    """Return the page of a run."""
+def text(summary: Summary, machine: Machine | None = None, *, folder: Path | None = None) -> str:
+    """Return the page of a run, with pictures of the snapshots in its `folder`."""
     movement, efficiency = summary.get("movement") or {}, summary.get("efficiency") or {}
     body = [_header(summary), _time(summary, movement, efficiency), _stages(summary), _set_up(summary)]
     if movement:
@@ -71,7 +85,7 @@ def text(summary: Summary, machine: Machine | None = None) -> str:
     body += [_prediction(summary, machine), _roofline(summary, machine)]
     if movement:
         body += [_messages(movement, summary["ranks"]), _memory(movement)]
-    body += [_results(summary), _footer(summary)]
+    body += [_results(summary), *(_snapshots(summary, folder) if folder is not None else []), _footer(summary)]
     return page(f"{summary['case']}: run report", [part for part in body if part])
 
 
@@ -261,6 +275,22 @@ def _results(summary: Summary) -> str:
         if isinstance(entry, Mapping) and {"value", "unit"} <= entry.keys() and entry["value"] is not None
     ]
     return section("Results", table(("quantity", "value"), rows)) if rows else ""
+
+
+def _snapshots(summary: Summary, folder: Path) -> list[str]:
+    """Return a section with the last state of each file of snapshots that the run wrote to the folder."""
+    names = (Path(str(name)).name for name in summary.get("details", {}).get("files", []))
+    parts = []
+    for path in (folder / name for name in names if name.endswith(".h5")):
+        if not is_motion(path):
+            continue
+        motion = read_motion(path)
+        count, largest = len(motion.times), display(float(abs(motion.values).max()), motion.unit)
+        first, last = (display(float(motion.times[k]), "s") for k in (0, -1))
+        states = f"{count} states from {first} to {last}" if count > 1 else f"one state at {last}"
+        caption = f"{path.name}: {states}, largest {motion.name} {largest}; drawn: the last state"
+        parts += [f"<p>{escape(caption)}</p>", png(snapshot_png(motion, count - 1), caption)]
+    return [section("Snapshots", *parts)] if parts else []
 
 
 def _footer(summary: Summary) -> str:

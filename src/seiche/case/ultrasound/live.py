@@ -7,7 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.output import History
+from seiche.case.ultrasound.planes import every_nth, shortest_axis
 from seiche.case.ultrasound.setup import UltrasoundSetup
+from seiche.case.ultrasound.snapshots import gathered_pressure
 from seiche.report.display_units import display
 from seiche.report.live_page import LiveCurves, LiveSlice
 from seiche.ultrasound.grid import Grid
@@ -22,35 +24,13 @@ def pressure_slice(setup: UltrasoundSetup, solver: UltrasoundSolver, points: int
 
     Each rank sends its points in the plane, at most `points` along a side of the grid.
     """
-    grid, inside = setup.grid, setup.layers.grid_slices(setup.problem.shape)
-    starts = [region.indices(size)[0] for region, size in zip(inside, setup.problem.shape, strict=True)]
-    sizes = [len(range(*region.indices(size))) for region, size in zip(inside, setup.problem.shape, strict=True)]
-    dim = len(sizes)
-    normal = min(range(dim), key=lambda axis: (sizes[axis], -axis)) if dim == 3 else None
-    steps = [max(1, -(-size // points)) for size in sizes]
-    local, target = [], []
-    for axis, owned in enumerate(solver.part.grid_slices):
-        first, last = owned.start - starts[axis], owned.stop - starts[axis]
-        if axis == normal:
-            middle = sizes[axis] // 2
-            indices = np.arange(middle, middle + 1) if first <= middle < last else np.arange(0)
-        else:
-            indices = np.arange(0, sizes[axis], steps[axis])
-            indices = indices[(indices >= first) & (indices < last)]
-        local.append(
-            slice(int(indices[0] - first), int(indices[-1] - first) + 1, steps[axis]) if len(indices) else slice(0)
-        )
-        target.append(indices // steps[axis] if axis != normal else np.zeros(len(indices), np.intp))
-    view = solver.device_fields(("pressure",))["pressure"][tuple(local)]
-    block = np.asarray(solver.backend.download(view))
-    gathered = solver.world.gather((target, block))
-    if gathered is None:
-        return None
-    shape = [1 if axis == normal else len(range(0, size, steps[axis])) for axis, size in enumerate(sizes)]
-    whole = np.full(shape, np.nan, np.float32)
-    for indices_of_rank, values in gathered:
-        whole[np.ix_(*indices_of_rank)] = values
-    return _slice_of(grid, whole, normal)
+    grid = setup.grid
+    chosen, normal = every_nth(grid.shape, points), shortest_axis(grid.shape) if len(grid.shape) == 3 else None
+    if normal is not None:
+        middle = grid.shape[normal] // 2
+        chosen[normal] = range(middle, middle + 1)
+    whole = gathered_pressure(setup, solver, chosen)
+    return None if whole is None else _slice_of(grid, whole, normal)
 
 
 def _slice_of(grid: Grid, whole: npt.NDArray[np.float32], normal: int | None) -> LiveSlice:

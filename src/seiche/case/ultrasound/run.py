@@ -17,11 +17,13 @@ from seiche.case.energy_growth import EnergyGrowth, EnergyMonitor, chunk_physics
 from seiche.case.kind import MAX_CURVES, CaseRun, LiveParts, Match, Restart, Results
 from seiche.case.labels import GridRequest, Labelled, LabelledParts, check_no_grid, texts
 from seiche.case.output import ChunkMonitor
+from seiche.case.snapshots import SnapshotFile, labelled_snapshots
 from seiche.case.steering import Control
 from seiche.case.ultrasound.estimates import energy_estimate, temperature_estimate
 from seiche.case.ultrasound.live import pressure_curves, pressure_slice
 from seiche.case.ultrasound.outputs import ResultFile, label_of, unit_of
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, signals_of
+from seiche.case.ultrasound.snapshots import PressurePoints
 from seiche.domain.world import World
 from seiche.report.display_units import display
 from seiche.solver import Estimate
@@ -48,7 +50,9 @@ class UltrasoundCaseRun(CaseRun):
             self.growth = EnergyGrowth(self.solver, partial(energy, self.solver), supply, first)
             self.monitor = EnergyMonitor(self.solver, self.growth)
         self.records = ResultFile(setup, self.solver, folder)
-        self.outputs = [self.records]
+        sources = [(table, PressurePoints(table, setup, self.solver)) for table in setup.case.output.snapshots]
+        films = [SnapshotFile(table, source, setup, self.solver, folder, joined=True) for table, source in sources]
+        self.outputs = [*films, self.records]
 
     def matches(self) -> Mapping[str, Match]:
         """Return grid, medium, records and initial pressure; other sources may be changed at a restart."""
@@ -101,7 +105,7 @@ class UltrasoundCaseRun(CaseRun):
         return self.records.arrays
 
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
-        """Return fields on the grid of the case and, after the last step, also the records and maps."""
+        """Return fields on the grid of the case and, after the last step, also the records, maps and snapshots."""
         check_no_grid("ultrasound", grid)
         setup, points = self.setup, self.setup.grid
         axes, shape = tuple(points.axes), tuple(points.shape)
@@ -127,7 +131,7 @@ class UltrasoundCaseRun(CaseRun):
             else:
                 dims = ("sensor",)
             arrays[name] = Labelled(values, dims, unit_of(name))
-        return arrays, coordinates
+        return labelled_snapshots(self.outputs, arrays, coordinates)
 
     def _whole(self, name: str) -> npt.NDArray[Any]:
         """Return a field over the whole grid on every rank, by the names of `fields` (collective)."""

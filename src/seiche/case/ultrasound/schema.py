@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -22,9 +21,10 @@ from seiche.case.quantities import (
     PositiveVelocity,
     StepsOrTime,
 )
-from seiche.case.run_tables import CaseTable, OutputTable, RunTable
+from seiche.case.run_tables import CaseTable, RunTable
 from seiche.case.solids import BoxSolid, Part, ShellSolid, SphereSolid
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table
+from seiche.case.tables import FileName, FromList, OneOrMore, Table
+from seiche.case.ultrasound.output_schema import UltrasoundOutput
 from seiche.case.ultrasound.points import Ball
 from seiche.case.ultrasound.sources import Element, InitialPressure, Source
 from seiche.ultrasound.grid import Grid
@@ -325,20 +325,6 @@ class UltrasoundRun(RunTable):
     def _one_of_overlap_and_error(self) -> UltrasoundRun:
         self.at_most_one_of("overlap", "error")
         return self
-
-
-class UltrasoundOutput(OutputTable):
-    """Output of a run."""
-
-    file: OutputName = Field(default="result.h5", description="records and medium, HDF5 in SI units")
-    picture: PictureName | None = Field(default=None, description="figure of the field, a .png, .pdf or .svg")
-
-    def files(self) -> Iterator[tuple[str, str]]:
-        """Yield key and name of every file in the folder that a run may write."""
-        yield "output.file", self.file
-        if self.picture is not None:
-            yield "output.picture", self.picture
-        yield from super().files()
 
 
 class UltrasoundCase(CaseTable):

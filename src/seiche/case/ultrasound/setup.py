@@ -16,6 +16,7 @@ from seiche.case.load import check_tables
 from seiche.case.solids import files_of_solids
 from seiche.case.source import CaseFile
 from seiche.case.ultrasound.medium import medium_of
+from seiche.case.ultrasound.planes import plane_of
 from seiche.case.ultrasound.points import check_axes, distance
 from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.case.ultrasound.sources import GeometryTable, InitialPressure, Signal
@@ -121,6 +122,8 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     medium = medium_of(case.medium, spatial_grid, path.parent)
     grid = with_time(case, spatial_grid, medium)
     check_plausible(medium, grid)
+    for table in case.output.snapshots:
+        plane_of(table, grid)
     if grid.symmetry is not None:
         check_axisymmetric_support(case.run.scheme, ranks=1)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)

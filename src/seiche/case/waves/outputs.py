@@ -3,156 +3,53 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.case.output import Final, OutputTarget, Scheduled
-from seiche.case.schedule import Schedule
+from seiche.case.output import Final, OutputTarget
+from seiche.case.snapshots import SnapshotSource, reporting
 from seiche.case.waves.schema import PeakOutput, SnapshotOutput
 from seiche.case.waves.setup import AXES, WaveSetup
 from seiche.domain.sharing import on_root
-from seiche.errors import CaseError, FormatError
-from seiche.io.arrays import HDF5_ERRORS
+from seiche.errors import CaseError
 from seiche.io.cell_files import continued
-from seiche.io.files import part_path, replacing
+from seiche.io.files import replacing
 from seiche.io.formats.sac import write_sac
 from seiche.io.mark import new_hdf5
-from seiche.io.series_file import SeriesFile, complete_series
 from seiche.report.section_figure import SectionStyle, distances_along_line, section_figure, section_of
-from seiche.report.waves_figures import film, map_figure, read_motion, seismogram_figure, snapshot_figure
+from seiche.report.waves_figures import map_figure, seismogram_figure
 from seiche.waves.planes import PlaneGrid
 from seiche.waves.solver import WaveSolver
 
 
-class SnapshotFile(Scheduled):
-    """A time series in a plane: HDF5 with `time`, `velocity` (times, rows, columns, dim) and `pressure`.
+class WavePlane(SnapshotSource):
+    """The velocity and the pressure in a plane, (rows, columns, dim) and (rows, columns)."""
 
-    The first `take` creates the file. If the run is killed or the power fails, all states with a stored time remain
-    readable. A continued run preserves those up to its checkpoint.
-    """
-
-    schedule: Schedule
-
-    def __init__(self, table: SnapshotOutput, setup: WaveSetup, solver: WaveSolver, folder: Path) -> None:
-        normal = AXES.index(table.normal)
-        self.table, self._setup, self._solver = table, setup, solver
-        self.path = continued(folder / table.file, solver.step)
-        self._folder, self._first_step = folder, solver.step
-        self.schedule = Schedule(setup.steps_of(table.every))
+    def __init__(self, table: SnapshotOutput, setup: WaveSetup, solver: WaveSolver) -> None:
+        normal, dim = AXES.index(table.normal), setup.mesh.dim
+        self._solver, self._dim = solver, dim
         self._grid = PlaneGrid(setup.mesh, setup.case.mesh.nodes, table.points, normal, table.at, box=setup.box)
-        self._file: SeriesFile | None = None
-        self._is_open, self._capacity = False, 1
-        #: First steps of killed runs, and complete files by the first steps of their runs.
-        self._killed, self._complete = self._find_killed(), dict[int, Path]()
-
-    @property
-    def targets(self) -> Sequence[OutputTarget]:
-        """Return the files, pictures and films."""
-        key, table = f'output.snapshots["{self.table.file}"]', self.table
-        names = {"file": (table.file, "HDF5 file"), "picture": (table.picture, ""), "film": (table.film, "")}
-        return [
-            OutputTarget(f"{key}.{name}", continued(self._folder / file, first), kind)
-            for first in (self._first_step, *self._killed)
-            for name, (file, kind) in names.items()
-            if file is not None
-        ]
-
-    def _find_killed(self) -> list[int]:
-        """Return the first steps of earlier runs whose files still have temporary names."""
-        path = self._folder / self.table.file
-        suffix = re.escape(part_path(path).name[len(path.stem) :])
-        name = re.compile(rf"{re.escape(path.stem)}(?:\.from-(\d+))?{suffix}")
-        steps = {int(match[1] or 0) for file in path.parent.glob("*.part") if (match := name.fullmatch(file.name))}
-        return sorted(step for step in steps if step < self._first_step)
-
-    def open(self, first: int, last: int) -> None:
-        """Complete the files of killed runs with the states up to the checkpoint."""
-        self._capacity = max(1, self.schedule.count(self._first_step, last))
-        if first == self._first_step:
-            on_root(self._solver.world, _reporting(self._recover_killed, self.path))
-
-    def _recover_killed(self) -> None:
-        for first in self._killed:
-            path = continued(self._folder / self.table.file, first)
-            with suppress(FormatError, *HDF5_ERRORS):  # killed before the file was created, or already recovered
-                count, path = complete_series(path, (self._first_step + 0.5) * self._solver.dt)
-                if count:
-                    self._complete[first] = path
-
-    def _open(self) -> SeriesFile:
-        if self._file is not None and self._first_step in self._complete:  # the run was stopped and continues
-            del self._complete[self._first_step]
-            self._file.reopen(self._capacity)
-            return self._file
-        grid, dim = self._grid, self._setup.mesh.dim
+        grid = self._grid
         lower, upper = grid.points[[0, -1]][:, list(grid.axes)]
-        attributes = {
-            "title": self._setup.title,
-            "axes": [AXES[axis] for axis in grid.axes],
-            "medium": self._solver.medium,
-            "lower": lower,
-            "upper": upper,
-        }
-        shapes = {"velocity": (*grid.shape, dim), "pressure": tuple(grid.shape)}
-        return SeriesFile(self.path, shapes, attributes, self._capacity)
+        self.shapes = {"velocity": (*grid.shape, dim), "pressure": tuple(grid.shape)}
+        axes = [AXES[axis] for axis in grid.axes]
+        self.attributes = {"axes": axes, "medium": solver.medium, "lower": lower, "upper": upper}
 
-    def take(self) -> None:
-        """Append the current state (collective)."""
-        dim, fields = self._setup.mesh.dim, self._solver.fields(("velocity", "pressure"))
+    def values(self) -> dict[str, npt.NDArray[np.float32]] | None:
+        """Return both fields on rank 0 (collective)."""
+        fields = self._solver.fields(("velocity", "pressure"))
         state = np.concatenate([fields["velocity"], fields["pressure"][:, None]], 1)
         values = self._grid.gather(state, self._solver.world)
+        if values is None:
+            return None
+        return {"velocity": np.moveaxis(values[: self._dim], 0, -1), "pressure": values[self._dim]}
 
-        def write() -> None:
-            assert values is not None
-            if not self._is_open:
-                self._file, self._is_open = self._open(), True
-            assert self._file is not None
-            rows = {"velocity": np.moveaxis(values[:dim], 0, -1), "pressure": values[dim]}
-            self._file.append(self._solver.time, rows)
-
-        on_root(self._solver.world, _reporting(write, self.path))
-
-    def finish(self) -> list[Path]:
-        """Draw pictures and films on rank 0; return all files."""
-        return list(on_root(self._solver.world, _reporting(self._draw, self.path)))
-
-    def _draw(self) -> list[Path]:
-        written = []
-        for first, path in self._complete.items():
-            written.append(path)
-            motion = read_motion(written[-1])
-            if self.table.picture is not None:
-                written.append(continued(self._folder / self.table.picture, first))
-                snapshot_figure(written[-1], motion, len(motion.times) - 1)
-            if self.table.film is not None:
-                written.append(continued(self._folder / self.table.film, first))
-                film(written[-1], motion)
-        return written
-
-    def close(self) -> None:
-        """Close the file and rename it to its final name."""
-        if self._file is not None and self._is_open:
-            self._is_open = False  # even if closing fails, on a full disk
-            self._file.close()
-            self._complete[self._first_step] = self._file.path
-
-
-def _reporting(work: Any, path: Path) -> Any:
-    """Return a function that calls `work` and converts disk errors to CaseError, which all ranks can raise."""
-
-    def guarded() -> Any:
-        try:
-            return work()
-        except OSError as error:
-            raise CaseError(f"{path}: cannot be written: {error.strerror or error}") from None
-
-    return guarded
+    def time(self, step: int) -> float:
+        """Return the time of the state after `step` steps."""
+        return step * self._solver.dt
 
 
 class Seismograms(Final):
@@ -191,7 +88,7 @@ class Seismograms(Final):
     def finish(self) -> list[Path]:
         """Write all samples on rank 0."""
         samples, solver = self._solver.samples(), self._solver
-        return list(on_root(solver.world, _reporting(lambda: self._write(samples), self.path)))
+        return list(on_root(solver.world, reporting(lambda: self._write(samples), self.path)))
 
     def _write(self, samples: npt.NDArray[np.float64]) -> list[Path]:
         setup, solver, every = self._setup, self._solver, self._receivers.every
@@ -258,7 +155,7 @@ class Peaks(Final):
         """Write the peak velocities on rank 0."""
         assert self._solver.peak is not None
         gathered = self._solver.peak.gather()
-        return list(on_root(self._solver.world, _reporting(lambda: self._write(gathered), self.path)))
+        return list(on_root(self._solver.world, reporting(lambda: self._write(gathered), self.path)))
 
     def _write(self, gathered: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]] | None) -> list[Path]:
         assert gathered is not None and self._solver.peak is not None

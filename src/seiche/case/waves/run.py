@@ -15,11 +15,12 @@ from seiche.case.energy_growth import EnergyGrowth, EnergyMonitor, chunk_physics
 from seiche.case.fingerprint import fingerprint_of, values_of
 from seiche.case.kind import MAX_CURVES, CaseRun, LiveParts, Match, Restart, Results
 from seiche.case.labels import GridRequest, LabelledParts
+from seiche.case.snapshots import SnapshotFile, labelled_snapshots
 from seiche.case.steering import Control
 from seiche.case.waves.estimates import energy_estimate
 from seiche.case.waves.labelled import labelled_waves
 from seiche.case.waves.live import WaveView
-from seiche.case.waves.outputs import Peaks, Seismograms, SnapshotFile
+from seiche.case.waves.outputs import Peaks, Seismograms, WavePlane
 from seiche.case.waves.setup import WaveSetup
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
@@ -49,7 +50,8 @@ class WaveCaseRun(CaseRun):
         initial_energy = solver.energy() if moving else 0.0
         self.growth = EnergyGrowth(solver, solver.energy, _supply_of(setup, solver), initial_energy)
         self.monitor = EnergyMonitor(solver, self.growth)
-        self.outputs = [SnapshotFile(table, setup, solver, folder) for table in output.snapshots]
+        planes = [(table, WavePlane(table, setup, solver)) for table in output.snapshots]
+        self.outputs = [SnapshotFile(table, plane, setup, solver, folder) for table, plane in planes]
         self.outputs += [Seismograms(setup, solver, folder)] if solver.receivers is not None else []
         self.outputs += [Peaks(output.peak, setup, solver, folder)] if output.peak is not None else []
 
@@ -112,8 +114,9 @@ class WaveCaseRun(CaseRun):
         return {f"sources.{k}.amplitude": Control(1.0, partial(sources.factors.__setitem__, k)) for k in range(count)}
 
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
-        """Return fields at the nodes of the elements or on a regular grid, and the seismograms."""
-        return labelled_waves(self.setup, self.solver, self.fields(names), grid)
+        """Return fields at the nodes of the elements or on a regular grid, the seismograms and the snapshots."""
+        arrays, coordinates = labelled_waves(self.setup, self.solver, self.fields(names), grid)
+        return labelled_snapshots(self.outputs, arrays, coordinates)
 
     def results(self, files: Iterable[Path]) -> Results:
         """Return energy, mesh and time (collective)."""

@@ -22,7 +22,7 @@ from seiche.case.quantities import (
     Velocity,
     Volume,
 )
-from seiche.case.run_tables import CaseTable, OutputTable, RunTable
+from seiche.case.run_tables import CaseTable, OutputTable, RunTable, SnapshotTable
 from seiche.case.solids import Part
 from seiche.case.tables import (
     FileName,
@@ -259,16 +259,11 @@ class ReceiverOutput(Table):
     )
 
 
-class SnapshotOutput(Table):
+class SnapshotOutput(SnapshotTable):
     """A time series of the waves in a plane (2D: the whole box), for `seiche render`."""
 
-    file: OutputName = Field(description="HDF5 file in the output folder")
-    every: Interval = Field(description="time or steps between two states")
     normal: Axis = Field(default="y", description="axis normal to the plane")
     at: Length | None = Field(default=None, description="position of the plane on that axis; the middle by default")
-    points: int = Field(default=200, ge=8, le=4000, description="points along the longer side of the plane")
-    picture: PictureName | None = Field(default=None, description="picture of the last state")
-    film: OutputName | None = Field(default=None, pattern=r"\.gif$", description="film of all states, a .gif")
 
 
 class PeakOutput(Table):
