@@ -145,3 +145,17 @@ def test_examples_of_the_package_come_before_those_of_a_clone(tmp_path: Path, mo
 def test_the_page_names_every_example() -> None:
     page = (ROOT / "docs" / "examples.md").read_text()
     assert all(f"`{example.name}`" in page for example in new.examples())
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("flow", ("sites across", "step = (tau - 0.5) / 3", "Mach number")),
+        ("blood", ("162", "step = (tau - 0.5) / 3")),
+        ("ultrasound", ("points per wavelength", "cfl", "wavelength is c / f")),
+        ("waves", ("shortest wavelength", "largest stable one")),
+    ],
+)
+def test_templates_advise_on_resolution_and_time_step(kind: str, words: tuple[str, ...]) -> None:
+    comments = "".join(line.partition("#")[2] for line in (new.TEMPLATES / f"{kind}.toml").read_text().splitlines())
+    assert all(word in comments for word in words)

@@ -14,7 +14,7 @@ from seiche.case.labels import Labelled, LabelledArrays
 from seiche.case.loading import load
 from seiche.cells.mesh import icosphere
 from seiche.errors import BackendUnavailable, CaseError
-from seiche.report.result_figure import cuts
+from seiche.report.result_figure import cuts, to_decibels
 from seiche.report.result_meshes import boxes_between_nodes
 
 CHANGES = {
@@ -138,3 +138,33 @@ def test_elements_become_boxes_between_nodes(tmp_path: Path) -> None:
     assert mesh.area == pytest.approx(3200.0 * 1600.0)  # with the absorbing layers of 600 m
     np.testing.assert_array_equal(mesh["pressure"], result["pressure"].values.reshape(-1))
     np.testing.assert_array_equal(mesh["velocity"][:, 1], result["velocity"].values[:, 1].reshape(-1))
+
+
+def test_decibels_are_relative_to_the_maximum_and_end_at_the_range() -> None:
+    values = np.array([[1.0, -10.0, 100.0], [0.0, np.nan, 0.05]])
+    np.testing.assert_allclose(to_decibels(values, 40.0), [[-40.0, -20.0, 0.0], [-40.0, np.nan, -40.0]])
+    np.testing.assert_array_equal(to_decibels(np.zeros(3), 30.0), np.full(3, -30.0))
+    panel = on_grid((5, 4)).plot("f", decibels=20.0).figure.axes[0]
+    mesh = panel.collections[0]
+    assert mesh.get_clim() == (-20.0, 0.0)
+    expected = 20 * np.log10(np.maximum(np.add.outer(10.0 * np.arange(4), np.arange(5)) / 34.0, 0.1))
+    np.testing.assert_allclose(mesh.get_array(), expected)
+
+
+@pytest.mark.parametrize("decibels", [0.0, -3.0, np.nan, np.inf, "40"])
+def test_a_range_that_is_not_positive_is_rejected(decibels: float) -> None:
+    with pytest.raises(CaseError, match=r"decibels = .*: expected a positive number, the range below the maximum"):
+        on_grid((5, 4)).plot("f", decibels=decibels)
+
+
+def test_lines_separate_media_of_different_sound_speed() -> None:
+    result = on_grid((6, 5, 3))
+    speed = np.full((6, 5, 3), 1500.0)
+    speed[3:] = 3000.0
+    arrays = {**result.arrays, "sound_speed": Labelled(speed, ("x", "y", "z"), "m/s")}
+    with_media = LabelledArrays(result.title, result.time, arrays, result.coordinates)
+    lines = with_media.plot("f").figure.axes[0].collections[1]
+    places = np.concatenate([path.vertices for path in lines.get_paths() if len(path.vertices)])
+    assert len(places) and (places[:, 0] > 2.0).all() and (places[:, 0] < 3.0).all()
+    assert len(with_media.plot("sound_speed").figure.axes[0].collections) == 1
+    assert len(result.plot("f").figure.axes[0].collections) == 1

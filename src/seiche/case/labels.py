@@ -99,18 +99,19 @@ class LabelledArrays(Mapping[str, Labelled]):
         """
         return result_meshes(self)
 
-    def plot(self, name: str | None = None) -> ResultFigure:
+    def plot(self, name: str | None = None, *, decibels: float | None = None) -> ResultFigure:
         """Return a picture of a field, by default of the speed or the pressure, and of the records over time.
 
         The name of a record, such as "receiver_vz", gives a picture of it: lines, or for many receivers on a line a
-        record section.
+        record section. With `decibels`, such as 40, a field on a grid is drawn in dB of its maximum, down to minus this
+        number. Lines separate media of different sound speed.
 
         Notebooks display it. `figure` is the figure of Matplotlib, `save(path)` writes it.
 
         Raises:
-            CaseError: an unknown name.
+            CaseError: an unknown name, or decibels that are not positive or not of a field on a grid.
         """
-        return result_figure(self, name)
+        return result_figure(self, name, decibels=decibels)
 
     def __repr__(self) -> str:
         """Return a line for each array and coordinate."""

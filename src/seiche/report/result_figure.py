@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ _FIELDS = ("p_max_all", "image", "velocity", "pressure")
 _RECORDS = ("flow_rate", "p", "receiver_vz", "receiver_vy", "receiver_p")
 #: Records are drawn as lines up to this number, and as an image above.
 _LINES = 8
+#: Relative difference in sound speed above which media are separated by lines.
+_CONTRAST = 0.05
 _LENGTHS = ((1.0, "m"), (1e-3, "mm"), (1e-6, "um"))
 
 
@@ -61,19 +64,26 @@ class ResultFigure:
         return stream.getvalue()
 
 
-def result_figure(result: ResultArrays, name: str | None = None) -> ResultFigure:
+def result_figure(result: ResultArrays, name: str | None = None, *, decibels: float | None = None) -> ResultFigure:
     """Return a picture of the field `name`, by default of the speed or the pressure, and of the records over time.
 
     Three axes of a grid are cut in the plane across the shortest of them in which most values lie. At nodes of elements
     in three dimensions the top is drawn. Vectors are drawn by their magnitude; cells by their outlines in the plane.
+    Lines separate media of different sound speed. With `decibels`, absolute values of a field on a grid are drawn in dB
+    of their maximum, down to minus this number.
 
     Raises:
-        CaseError: an unknown name, or one of an array without positions.
+        CaseError: an unknown name, one of an array without positions, or a range in decibels that is not positive or
+            not of a field on a grid.
     """
+    if decibels is not None and not (isinstance(decibels, int | float) and 0.0 < decibels < math.inf):
+        raise CaseError(f"plot: decibels = {decibels}: expected a positive number, the range below the maximum")
     known = [key for key, item in result.arrays.items() if is_field(item)]
     if name is None:
         name = next((key for key in (*_FIELDS, *known) if key in known), None)
     elif name in result.arrays and "record_time" in result.arrays[name].dims and result.arrays[name].values.size > 1:
+        if decibels is not None:
+            raise CaseError(f"plot: decibels are for fields on a grid; {name} is a record")
         return _record_figure(result, name)
     elif name not in known:
         raise CaseError(f"plot: {name!r} is not a field of this result; it has {', '.join(known) or 'none'}")
@@ -86,8 +96,12 @@ def result_figure(result: ResultArrays, name: str | None = None) -> ResultFigure
         panels = list(figure.subplots(1, count, squeeze=False).flat)
         figure.suptitle(f"{result.title}, {result.time:.4g} s")
         if name is not None:
-            draw = _draw_nodes if is_at_nodes(result.arrays[name]) else _draw_grid
-            draw(panels[0], result, name)
+            if not is_at_nodes(result.arrays[name]):
+                _draw_grid(panels[0], result, name, decibels)
+            elif decibels is None:
+                _draw_nodes(panels[0], result, name)
+            else:
+                raise CaseError(f"plot: decibels are for fields on a grid; {name} is at the nodes of elements")
         if record is not None:
             _draw_record(panels[-1], result, record)
     return ResultFigure(figure)
@@ -124,10 +138,30 @@ def _length_unit(positions: Sequence[Floats]) -> tuple[float, str]:
     return next((item for item in _LENGTHS if extent >= 2 * item[0]), _LENGTHS[-1])
 
 
-def _draw_grid(panel: Any, result: ResultArrays, name: str) -> None:
+def to_decibels(values: Floats, down_to: float) -> Floats:
+    """Return absolute values in dB of their maximum, 20 log10(|v| / max |v|), at least -`down_to`; NaN stays NaN."""
+    amplitudes = np.abs(values)
+    largest = float(np.nanmax(amplitudes, initial=0.0))
+    lowest = 10.0 ** (-down_to / 20.0)
+    relative = amplitudes / largest if largest > 0.0 else np.where(np.isnan(amplitudes), np.nan, lowest)
+    return np.asarray(20.0 * np.log10(np.maximum(relative, lowest)))
+
+
+def _outline_media(panel: Any, x: Floats, y: Floats, speed: Floats) -> None:
+    """Draw lines between media whose sound speeds differ by more than 5 %."""
+    if np.ptp(speed) > _CONTRAST * speed.min():
+        levels = np.linspace(speed.min(), speed.max(), 4)[1:-1]
+        panel.contour(x, y, speed.T, levels=levels, colors="0.6", linewidths=0.6)
+
+
+def _draw_grid(panel: Any, result: ResultArrays, name: str, decibels: float | None = None) -> None:
     item = result.arrays[name]
     axes, values = axes_of(item), item.values
     scalars, label = _magnitude(name, item, values, values.ndim > len(axes))
+    medium = result.arrays.get("sound_speed") if name != "sound_speed" else None
+    speed = None if medium is None or medium.dims != axes else np.asarray(medium.values, np.float64)
+    if decibels is not None:
+        scalars, label = to_decibels(scalars, decibels), f"{name.replace('_', ' ')} (dB of the maximum)"
     ticks = {axis: np.asarray(result.coordinates[axis].values, np.float64) for axis in axes}
     scale, unit = _length_unit(list(ticks.values()))
     if len(axes) == 1:
@@ -139,6 +173,7 @@ def _draw_grid(panel: Any, result: ResultArrays, name: str) -> None:
         normal_axis = min(range(3), key=lambda k: (np.ptp(ticks[axes[k]]), -k))
         row = _fullest(scalars, normal_axis)
         position = float(ticks[axes[normal_axis]][row])
+        speed = None if speed is None else np.take(speed, row, normal_axis)
         scalars, axes = (
             np.take(scalars, row, normal_axis),
             tuple(axis for k, axis in enumerate(axes) if k != normal_axis),
@@ -147,7 +182,10 @@ def _draw_grid(panel: Any, result: ResultArrays, name: str) -> None:
         if "vertex_position" in result.arrays:
             _draw_cells(panel, result, normal_axis, position, scale)
     x, y = (ticks[axis] / scale for axis in axes)
-    mesh = panel.pcolormesh(x, y, scalars.T, shading="nearest", rasterized=True, **_colors(scalars))
+    colors = _colors(scalars) if decibels is None else {"cmap": "inferno", "vmin": -decibels, "vmax": 0.0}
+    mesh = panel.pcolormesh(x, y, scalars.T, shading="nearest", rasterized=True, **colors)
+    if speed is not None:
+        _outline_media(panel, x, y, speed)
     panel.set_xlim(x.min(), x.max())
     panel.set_ylim(y.min(), y.max())
     _finish(panel, mesh, axes, unit, label)

@@ -105,7 +105,10 @@ class UltrasoundCaseRun(CaseRun):
         return self.records.arrays
 
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
-        """Return fields on the grid of the case and, after the last step, also the records, maps and snapshots."""
+        """Return fields on the grid of the case and, after the last step, also records, maps and snapshots.
+
+        The sound speed of a medium that is not uniform is included.
+        """
         check_no_grid("ultrasound", grid)
         setup, points = self.setup, self.setup.grid
         axes, shape = tuple(points.axes), tuple(points.shape)
@@ -131,6 +134,8 @@ class UltrasoundCaseRun(CaseRun):
             else:
                 dims = ("sensor",)
             arrays[name] = Labelled(values, dims, unit_of(name))
+        if (speed := np.asarray(setup.medium.sound_speed)).shape == shape:
+            arrays["sound_speed"] = Labelled(speed, axes, unit_of("sound_speed"))
         return labelled_snapshots(self.outputs, arrays, coordinates)
 
     def _whole(self, name: str) -> npt.NDArray[Any]:
