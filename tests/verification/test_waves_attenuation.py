@@ -156,7 +156,7 @@ def test_attenuation_never_adds_energy(flux: str, device: str) -> None:
         ({"mechanisms": 9}, r"attenuation: mechanisms = 9: must be 1 to 6"),
         (
             {"qp": 3.0, "qs": np.inf, "cs": 3.4},
-            r"the qualities imply Q = 0.11 for the bulk or the shear modulus; at this value its relaxed",
+            r"the quality factors imply Q = 0.11 for the bulk or the shear modulus; at this value its relaxed",
         ),
     ],
 )

@@ -88,7 +88,7 @@ def attenuated(
         mechanisms: number of relaxation mechanisms, 1 to MOST.
 
     Raises:
-        CaseError: an invalid quality factor or band, or qp so large relative to qs that compression would gain energy.
+        CaseError: an invalid quality factor or band, or qp so large relative to qs that P waves would be amplified.
     """
     low, high = band
     if not (np.isfinite(high) and 0 < low < high):
@@ -118,7 +118,7 @@ def attenuated(
         largest_qp = longitudinal[index] * qualities[1][index] / (factor * mu[index])
         raise CaseError(
             f"attenuation: qp = {qualities[0][index]:g} with qs = {qualities[1][index]:g} in element "
-            f"{int(index[0])}, but qp must be at most {largest_qp:.4g}; otherwise compression would gain energy"
+            f"{int(index[0])}, but qp must be at most {largest_qp:.4g}; otherwise P waves would be amplified"
         )
     bulk_loss = np.maximum(bulk_part, 0.0) / (longitudinal - factor * mu)
     shear_loss = np.where(mu > 0, 1 / qualities[1], 0.0)
@@ -144,8 +144,8 @@ def _shares(loss: Floats, frequencies: Floats, band: tuple[float, float]) -> Flo
     fits = np.stack([fitted_shares(np.inf if value == 0 else 1 / value, frequencies, band) for value in values])
     if fits.sum(1).max() >= 0.999:
         raise CaseError(
-            f"attenuation: the qualities imply Q = {1 / values[-1]:.2g} for the bulk or the shear modulus; at this "
-            "value its relaxed (low-frequency) value would not be positive; use larger qualities qp and qs"
+            f"attenuation: the quality factors imply Q = {1 / values[-1]:.2g} for the bulk or the shear modulus; at this "
+            "value its relaxed (low-frequency) value would not be positive; use larger quality factors qp and qs"
         )
     return np.asarray(fits[where.reshape(loss.shape)], np.float64)
 
