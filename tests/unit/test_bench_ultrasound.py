@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from seiche.bench import lfb as bench_lfb
 from seiche.bench.ultrasound import problem_of
@@ -103,12 +104,14 @@ def test_cuts_are_counted_along_the_way_from_corner_to_corner() -> None:
 def test_bench_of_overlaps_predicts_and_draws_on_one_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target, figure = tmp_path / "lfb.json", tmp_path / "lfb.png"
     arguments = ["--overlap", "4", "--overlap", "8", "--resolution", "4", "--json", str(target)]
-    assert main(["bench", "lfb", *arguments, "--figure", str(figure)]) == 0
+    options = ["--figure", str(figure), "--dpi", "127", "--figure-size", "100x60"]
+    assert main(["bench", "lfb", *arguments, *options]) == 0
     rows = json.loads(target.read_text())["rows"]
     assert [row["overlap"] for row in rows] == [4, 8]
     assert [row["measured"] for row in rows] == [None, None]
     assert rows[1]["predicted"] == pytest.approx(crossing_error(4, 8))
-    assert figure.read_bytes().startswith(b"\x89PNG")
+    with Image.open(figure) as picture:
+        assert picture.format == "PNG" and picture.size == (500, 300)
     assert "for measurements run mpiexec -n 2 seiche bench lfb" in capsys.readouterr().out
     assert main(["bench", "lfb", "--overlap", "3"]) == 2
     assert "--overlap: 3 points is not between 4 and 32" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from case_files import toml_of, tube_tables
 from seiche.case.quantities import si_value
@@ -22,6 +23,7 @@ from seiche.case.sweep import SWEEP, TABLES, grid_of, list_of, plan_sweep, split
 from seiche.case.sweep_runs import SweepRuns, table_of
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError, SeicheError
+from seiche.report.page_size import page, page_of
 from seiche.report.summary import read_summary
 from seiche.report.sweep_table import SweepRow, SweepTable, write_tables
 
@@ -211,8 +213,10 @@ def test_the_table_has_inputs_and_the_numbers_of_the_summaries(tmp_path: Path) -
     assert table.drawn() == ["flow_m3_s.in", "mach"]
     with pytest.raises(CaseError, match="--plot speed: no run has this result; expected one of seconds"):
         table.drawn(["speed"])
-    written = write_tables(table, tmp_path)
-    assert (tmp_path / "sweep.png").stat().st_size > 1000
+    with page(page_of(100, "101.6x50.8")):
+        written = write_tables(table, tmp_path)
+    with Image.open(tmp_path / "sweep.png") as picture:
+        assert picture.size == (400, 200)
     rows = rows_of(written[0])
     assert rows[1]["b.speed"] == "20 mm/s" and float(rows[1]["mach"]) == 0.1 and float(rows[1]["warnings"]) == 1.0
     assert rows[4]["state"] == "failed" and rows[4]["mach"] == ""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from seiche.cli import main
 from seiche.cli.validate import SUBJECTS
@@ -172,10 +173,13 @@ def test_all_takes_no_subject_and_a_subject_is_needed(capsys: pytest.CaptureFixt
 
 def test_figures_are_drawn_into_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(validate_flow, "FAMILIES", (decay.taylor_green,))
-    assert main(["validate", "flow", "--quick", "--plots", str(tmp_path / "plots")]) == 0
-    (picture,) = (tmp_path / "plots").iterdir()
-    assert picture.name == "taylor-green-vortices-order-of-convergence.png"
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    options = ["--plots", str(tmp_path / "plots"), "--dpi", "127", "--size", "100x60"]
+    assert main(["validate", "flow", "--quick", *options]) == 0
+    (file,) = (tmp_path / "plots").iterdir()
+    assert file.name == "taylor-green-vortices-order-of-convergence.png"
+    with Image.open(file) as picture:
+        assert picture.format == "PNG" and picture.size == (500, 300)
+    assert main(["validate", "flow", "--quick", "--dpi", "10"]) == 2
 
 
 def test_unknown_device_gives_a_one_line_error(capsys: pytest.CaptureFixture[str]):

@@ -9,7 +9,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from seiche.cli.options import DeviceOption, JsonFile, RankThreads, Seconds, Threads, TransportOption, world_of_command
+from seiche.cli.options import (
+    DeviceOption,
+    DpiOption,
+    FigureSizeOption,
+    JsonFile,
+    RankThreads,
+    Seconds,
+    Threads,
+    TransportOption,
+    world_of_command,
+)
+from seiche.report.page_size import page, page_of
 
 bench = typer.Typer(help="Measure performance and store it as JSON.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -17,6 +28,7 @@ ShapeChoice = StrEnum("ShapeChoice", ["tube", "box"])
 LayoutChoice = StrEnum(
     "LayoutChoice", {"ab": "list-ab", "aa": "list-aa", "tiles_4": "tiles-4", "tiles_8": "tiles-8", "moments": "moments"}
 )
+
 PrecisionChoice = Literal["float32", "float64"]
 SchemeChoice = StrEnum("SchemeChoice", ["exact", "separable", "local4"])
 #: Load of each rank in `bench blood --weak`.
@@ -66,6 +78,8 @@ def bench_blood(
     threads: Threads = None,
     json: JsonFile = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the time per stage here.")] = None,
+    dpi: DpiOption = None,
+    figure_size: FigureSizeOption = None,
     weak: Annotated[bool, typer.Option("--weak", help="On 1, 2, 4 ... ranks with the same load per rank.")] = False,
     load: Annotated[
         list[LoadChoice] | None,
@@ -96,7 +110,8 @@ def bench_blood(
         raise CaseError(f"bench blood: several ranks ({world.size}) require --weak")
     options |= {"size": size, "spacing": spacing, "vertices": vertices, "figure": figure}
     deltas = [DELTAS[number] for number in support or sorted(DELTAS)]
-    measure(**options, hematocrits=hematocrit or HEMATOCRITS, deltas=deltas)
+    with page(page_of(dpi, figure_size)):
+        measure(**options, hematocrits=hematocrit or HEMATOCRITS, deltas=deltas)
 
 
 @bench.command("waves")
@@ -197,9 +212,12 @@ def bench_lfb(
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the error as a function of the width here.")
     ] = None,
+    dpi: DpiOption = None,
+    figure_size: FigureSizeOption = None,
 ) -> None:
     """Measure the error of the local Fourier basis as a function of its overlap width, on several ranks."""
     from seiche.bench.lfb import main as measure
 
     options: dict[str, Any] = {"widths": overlap or (), "resolutions": resolution or (), "figure": figure}
-    measure(device=device, output=json, world=world_of_command(), **options)
+    with page(page_of(dpi, figure_size)):
+        measure(device=device, output=json, world=world_of_command(), **options)

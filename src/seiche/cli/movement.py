@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from seiche.cli.bench import bench
-from seiche.cli.options import JsonFile, Plots, world_of_command
+from seiche.cli.options import DpiOption, FigureSizeOption, JsonFile, Plots, world_of_command
+from seiche.report.page_size import page, page_of
 
 AnyDevice = Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".')]
 
@@ -94,9 +95,13 @@ def bench_collectives(
     machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file for predictions.")] = None,
     json: JsonFile = None,
     plots: Plots = None,
+    dpi: DpiOption = None,
+    figure_size: FigureSizeOption = None,
 ) -> None:
     """Time Alltoall and Alltoallv with every algorithm."""
     from seiche.bench.collectives import main as measure
 
     world = world_of_command()
-    measure(device=device, processes=processes, seconds=seconds, machine=machine, output=json, plots=plots, world=world)
+    options: dict[str, Any] = {"device": device, "processes": processes, "seconds": seconds, "machine": machine}
+    with page(page_of(dpi, figure_size)):
+        measure(output=json, plots=plots, world=world, **options)

@@ -43,6 +43,9 @@ DpiOption = Annotated[
 SizeOption = Annotated[
     str | None, typer.Option(metavar="WxH", help="Width and height of the picture in mm, such as 180x100.")
 ]
+FigureSizeOption = Annotated[
+    str | None, typer.Option(metavar="WxH", help="Width and height of figures in mm, such as 180x100.")
+]
 DeviceOption = Annotated[str, typer.Option(help='"cpu", "cuda" or "cuda:1".')]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help=_STORE_HELP, callback=_checked_benchmark_path)

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from seiche.cli.options import output_folder, world_of_command
+from seiche.cli.options import DpiOption, SizeOption, output_folder, world_of_command
 from seiche.errors import CaseError
+from seiche.report.page_size import page, page_of
 
 
 def sweep(
@@ -32,6 +33,8 @@ def sweep(
     plot: Annotated[
         list[str] | None, typer.Option(metavar="RESULT", help="Column to draw; several are allowed.")
     ] = None,
+    dpi: DpiOption = None,
+    size: SizeOption = None,
 ) -> None:
     """Run a case for many values of its keys and write a table of the results; repeat the command to continue."""
     from seiche.case.sweep import grid_of, list_of, plan_sweep, writing_tables
@@ -42,11 +45,12 @@ def sweep(
         raise CaseError("sweep: start it without mpiexec; each run has one rank, --jobs sets the simultaneous runs")
     if (settings is None) == (values is None):
         raise CaseError("sweep: give either --set KEY=A,B, or --list FILE")
+    requested = page_of(dpi, size)
     folder = output if output is not None else case.parent / "sweep"
     runs = plan_sweep(case, list_of(values) if values is not None else grid_of(settings or ()), folder)
     batch = SweepRuns(case, runs, jobs=jobs, device=device)
     batch.execute(lambda line: print(f"seiche: {line}", flush=True))
-    with writing_tables(folder):
+    with writing_tables(folder), page(requested):
         written = write_tables(table_of(runs), folder, plot or ())
     states = [run.state for run in runs]
     print(f"seiche: {states.count('done')} of {len(runs)} runs are done; wrote {', '.join(map(str, written))}")
@@ -55,5 +59,6 @@ def sweep(
     elif failed := [run for run in runs if run.state != "done"]:
         more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
         raise CaseError(
-            f"sweep: {failed[0].folder.name}{more} failed: see {failed[0].log}; run the command again to repeat"
+            f"sweep: {failed[0].folder.name}{more} failed: see {failed[0].log}; "
+            "run the command again to retry the failed runs"
         )

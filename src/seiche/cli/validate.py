@@ -9,7 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from seiche.cli.options import ChecksFile, DeviceOption, FamilyFilter, Plots, Resume, world_of_command
+from seiche.cli.options import (
+    ChecksFile,
+    DeviceOption,
+    DpiOption,
+    FamilyFilter,
+    Plots,
+    Resume,
+    SizeOption,
+    world_of_command,
+)
 
 validate = typer.Typer(
     help="Compare with exact solutions; each check passes or fails.",
@@ -26,11 +35,15 @@ def _families(subject: str) -> Any:
     return import_module(f"seiche.validate.{subject}").FAMILIES
 
 
-def _run(families: Sequence[Any], *, only: Sequence[str] | None, **options: Any) -> None:
-    """Run families of checks and end the command with their exit status."""
+def _run(
+    families: Sequence[Any], *, only: Sequence[str] | None, dpi: int | None, size: str | None, **options: Any
+) -> None:
+    """Run families of checks, with figures of a resolution and a size, and end the command with their exit status."""
+    from seiche.report.page_size import page, page_of
     from seiche.validate import suite
 
-    raise typer.Exit(suite.main(families, only=only or (), **options))
+    with page(page_of(dpi, size)):
+        raise typer.Exit(suite.main(families, only=only or (), **options))
 
 
 @validate.callback()
@@ -45,6 +58,8 @@ def validate_all(
     only: FamilyFilter = None,
     resume: Resume = False,
     names: Annotated[bool, typer.Option("--list", help="Print the names of all families instead.")] = False,
+    dpi: DpiOption = None,
+    size: SizeOption = None,
 ) -> None:
     """Compare with exact solutions; each check passes or fails."""
     from seiche.errors import CaseError
@@ -53,7 +68,7 @@ def validate_all(
     if ranks > 1:
         raise CaseError(f"validate: requires one rank, not {ranks}; checks that need several ranks start them")
     if context.invoked_subcommand is not None:
-        if every or quick or json or plots or only or resume or names or device != "cpu":
+        if every or quick or json or plots or only or resume or names or dpi or size or device != "cpu":
             raise CaseError(f"validate: options follow the subject ({context.invoked_subcommand}); --all takes none")
         return
     if not (every or names):
@@ -64,7 +79,7 @@ def validate_all(
     if names:
         print("\n".join(suite.label_of(family) for family in suite.selected_families(families, only or ())))
         return
-    _run(families, device=device, quick=quick, json=json, plots=plots, only=only, resume=resume)
+    _run(families, device=device, quick=quick, json=json, plots=plots, only=only, resume=resume, dpi=dpi, size=size)
 
 
 def _add_command(solver: str, quick_help: str, summary: str) -> None:
@@ -78,8 +93,11 @@ def _add_command(solver: str, quick_help: str, summary: str) -> None:
         plots: Plots = None,
         only: FamilyFilter = None,
         resume: Resume = False,
+        dpi: DpiOption = None,
+        size: SizeOption = None,
     ) -> None:
-        _run(_families(solver), device=device, quick=quick, json=json, plots=plots, only=only, resume=resume)
+        options: dict[str, Any] = {"device": device, "quick": quick, "json": json, "plots": plots, "resume": resume}
+        _run(_families(solver), only=only, dpi=dpi, size=size, **options)
 
     validate.command(solver, help=f"{summary}; exit status 1 if one fails.")(command)
 
@@ -102,7 +120,8 @@ def validate_machine(
     resume: Resume = False,
 ) -> None:
     """Compare the models of data movement with known parameters and tables; exit status 1 if one fails."""
-    _run(_families("machine"), device=device, quick=quick, json=json, only=only, resume=resume)
+    options: dict[str, Any] = {"device": device, "quick": quick, "json": json, "resume": resume}
+    _run(_families("machine"), only=only, dpi=None, size=None, **options)
 
 
 @validate.command("merge")

@@ -144,8 +144,8 @@ def _shares(loss: Floats, frequencies: Floats, band: tuple[float, float]) -> Flo
     fits = np.stack([fitted_shares(np.inf if value == 0 else 1 / value, frequencies, band) for value in values])
     if fits.sum(1).max() >= 0.999:
         raise CaseError(
-            f"attenuation: the quality factors imply Q = {1 / values[-1]:.2g} for the bulk or the shear modulus; at this "
-            "value its relaxed (low-frequency) value would not be positive; use larger quality factors qp and qs"
+            f"attenuation: the quality factors imply Q = {1 / values[-1]:.2g} for the bulk or the shear modulus; at "
+            "this value its relaxed (low-frequency) value would not be positive; use larger quality factors qp and qs"
         )
     return np.asarray(fits[where.reshape(loss.shape)], np.float64)
 

@@ -129,7 +129,9 @@ def _fluid(domain: Element, notes: list[str]) -> tuple[Tables, PlasmaFluid]:
     density, kinematic = positive(domain.child("rhoP")), positive(domain.child("nuP"))
     spacing, step = positive(domain.child("dx")), number(domain.child("dt"))
     if step == 0.0:
-        raise domain.child("dt").error("value 0 is out of range; expected a time step, or a negative value, which sets tau = 1")
+        raise domain.child("dt").error(
+            "value 0 is out of range; expected a time step, or a negative value, which sets tau = 1"
+        )
     energy = domain.optional("kBT")
     thermal = positive(energy) if energy is not None else THERMAL_ENERGY
     if step < 0.0:
