@@ -16,7 +16,19 @@ import pytest
             "import sys; sys.argv = ['seiche', '--version']; from seiche.__main__ import main; main()",
             ["numpy", "typer"],
         ),
-        ("import seiche.dropin.program", ["pydantic", "typer", "scipy.optimize", "matplotlib", "seiche.flow"]),
+        (
+            "import seiche.dropin.program",
+            [
+                *("pydantic", "typer", "scipy.optimize", "matplotlib", "seiche.flow"),
+                *(
+                    "seiche.halo.exchange",
+                    "seiche.machine.collectives",
+                    "seiche.domain.sites",
+                    "seiche.ultrasound.slabs",
+                ),
+                *("seiche.kernels.registry.dg", "seiche.kernels.registry.flow", "seiche.kernels.registry.membrane"),
+            ],
+        ),
     ],
 )
 def test_commands_start_without_packages_that_are_slow_to_import(start: str, slow: list[str]) -> None:

@@ -6,20 +6,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.partition import partition
-from seiche.domain.rank_mapping import host_numbers
 from seiche.domain.set_up_ranks import joined, set_up_world
 from seiche.domain.shared_memory import shared_array
-from seiche.domain.sites import SiteSet
-from seiche.domain.surface import Surface
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, SeicheError
 from seiche.set_up import set_up_stage
+
+if TYPE_CHECKING:
+    from seiche.domain.sites import SiteSet
+    from seiche.domain.surface import Surface
 
 Result = TypeVar("Result")
 
@@ -111,6 +111,9 @@ def owners(sites: SiteSet, world: World, **options: Any) -> npt.NDArray[np.int32
 
     Parts of METIS with many common links go to ranks of one host.
     """
+    from seiche.domain.partition import partition
+    from seiche.domain.rank_mapping import host_numbers
+
     hosts = host_numbers(world)
     return shared_from_root(world, lambda: partition(sites, world.size, hosts=hosts, **options))
 
@@ -130,6 +133,8 @@ def shared_surface(make: Callable[[], Surface]) -> Surface:
 
     A SeicheError of `make` is raised on every rank.
     """
+    from seiche.domain.surface import Surface
+
     world = set_up_world()
     surfaces: list[Surface] = []
     on_root(world, lambda: surfaces.append(make()))

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 from seiche.backend import Backend
 from seiche.backend.base import Graph
-from seiche.halo.exchange import HaloExchange
 from seiche.observe.stage import Stage
+
+if TYPE_CHECKING:
+    from seiche.halo.exchange import HaloExchange
 
 #: Steps of a graph: a multiple of the number of phases and of buffers of a transport, so that a replay restores them.
 GRAPH_STEPS = 32

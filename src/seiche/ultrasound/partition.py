@@ -5,20 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.machine.collectives import ALGORITHMS
 from seiche.ultrasound.extents import line_precision, widen_overlaps
 from seiche.ultrasound.local_basis import Part, part_problem
-from seiche.ultrasound.overlaps import LocalBasis
 from seiche.ultrasound.plan import Decomposition, Plan, parts_for, plan_of
 from seiche.ultrasound.problem import Problem, Window
-from seiche.ultrasound.slabs import Slabs, column_problem, slab_problem
+
+if TYPE_CHECKING:
+    from seiche.ultrasound.overlaps import LocalBasis
+    from seiche.ultrasound.slabs import Slabs
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,10 @@ def partition_of(problem: Problem, world: World, decomposition: Decomposition, o
     shape, transforms = problem.shape, options["transforms"]
     if world.size == 1 and decomposition.basis is None:
         return Partition(world, shape, [Part(0, tuple(Window(n, 0, n, 0) for n in shape))], problem, transforms)
+    from seiche.machine.collectives import ALGORITHMS
+    from seiche.ultrasound.overlaps import LocalBasis
+    from seiche.ultrasound.slabs import Slabs, column_problem, slab_problem
+
     plan, exact = plan_of(problem, world, decomposition, options), options["scheme"] == "exact"
     lines = line_precision(options)
     parts = parts_for(shape, world.size, plan.basis, split=plan.split, overlap=decomposition.overlap, lines=lines)

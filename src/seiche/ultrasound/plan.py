@@ -20,7 +20,6 @@ from seiche.kernels.registry import Real
 from seiche.ultrasound.extents import line_precision, widen_overlaps
 from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
 from seiche.ultrasound.problem import Problem
-from seiche.ultrasound.slabs import slabs_of
 
 if TYPE_CHECKING:  # machine files are read on several ranks only
     from seiche.machine.laws.file import Machine
@@ -123,6 +122,8 @@ def choose(
     Raises:
         CaseError: the grid can be cut neither into slabs nor for a local basis.
     """
+    from seiche.ultrasound.slabs import slabs_of
+
     slabs: Sequence[Part] | None
     try:
         slabs = slabs_of(problem.shape, len(placements))
@@ -244,6 +245,8 @@ def parts_for(
 ) -> list[Part]:
     """Return the parts of a grid by rank, with overlaps widened for `lines`; raise CaseError if it cannot be cut."""
     if basis == "global":
+        from seiche.ultrasound.slabs import slabs_of
+
         return slabs_of(shape, ranks)
     parts = parts_of(shape, best_split(shape, ranks, overlap) if split is None else split, overlap)
     if len(parts) != ranks:

@@ -13,7 +13,7 @@ advance clock
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,21 +27,20 @@ from seiche.observe.timers import StageTimers
 from seiche.solver import Health, RowSet, SolverBase, State
 from seiche.solver.replay import Replay
 from seiche.solver.state import check_row_shapes
-from seiche.ultrasound.axis_wise import AxisWiseScheme
-from seiche.ultrasound.axisymmetric import AxisymmetricScheme
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.exact_lines import ExactLinesScheme, has_lines
 from seiche.ultrasound.gathered import Records
 from seiche.ultrasound.local_basis import min_overlap
-from seiche.ultrasound.overlaps import LocalBasis
 from seiche.ultrasound.partition import partition_of
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request
-from seiche.ultrasound.slabs import Slabs
 from seiche.ultrasound.source_stages import SourceStages
 from seiche.ultrasound.state import DeviceState, stages
-from seiche.ultrasound.two_layouts import TwoLayoutScheme
+
+if TYPE_CHECKING:
+    from seiche.ultrasound.axis_wise import AxisWiseScheme
+    from seiche.ultrasound.slabs import Slabs
 
 SCHEMES = ("exact", "separable", "local4")
 Transforms: TypeAlias = Literal["auto", "library", "lines"]
@@ -119,7 +118,7 @@ class UltrasoundSolver(SolverBase):
         self._recorder = self.recorder.local
         self._clock = self._state.bind(registry.advance(), items=1, clock=self._state.clock)
         self.exchanges = [] if basis is None else basis.exchanges
-        for exchange in basis.exchanges if isinstance(basis, LocalBasis) else ():
+        for exchange in () if basis is None or basis.overlaps is None else basis.overlaps.exchanges:
             exchange.overlap_timer = lambda name: self.timers.overlap(name)
         self._replay = Replay(self.backend, ())  # graphs never contain messages
         self._lists: dict[tuple[bool, ...], list[Stage]] = {}
@@ -127,14 +126,21 @@ class UltrasoundSolver(SolverBase):
 
     def _open_scheme(self, transforms: str) -> ExactScheme | AxisWiseScheme:
         state, problem = self._state, self._partition.problem
+        global_basis = state.local is not None and state.local.overlaps is None
         if problem.outer_end is not None:
+            from seiche.ultrasound.axisymmetric import AxisymmetricScheme
+
             return AxisymmetricScheme(state)
         if self.scheme != "exact":
             fixed = self.backend.prefers_fused_transforms if transforms == "auto" else transforms == "lines"
-            if isinstance(state.local, Slabs):
-                return TwoLayoutScheme(state, *state.local.open_columns(state), self.scheme, fixed=fixed)
+            if global_basis:
+                from seiche.ultrasound.two_layouts import TwoLayoutScheme
+
+                columns = cast("Slabs", state.local).open_columns(state)
+                return TwoLayoutScheme(state, *columns, self.scheme, fixed=fixed)
+            from seiche.ultrasound.axis_wise import AxisWiseScheme
+
             return AxisWiseScheme(state, self.scheme, fixed=fixed)
-        global_basis = state.local is not None and state.local.overlaps is None
         lines = transforms == "lines"
         if transforms == "auto":
             lines = self.backend.prefers_fused_transforms and not global_basis and has_lines(problem, state.precision)
