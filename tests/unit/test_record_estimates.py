@@ -15,6 +15,7 @@ from seiche.case.kinds import kind_of
 from seiche.case.load import read_source
 from seiche.case.ultrasound.amplitude_estimates import fewest_harmonics, harmonic
 from seiche.case.ultrasound.estimates import temperature_estimate
+from seiche.cli import main
 from seiche.solver import Estimate
 from ultrasound_cases import BASIC
 from waves_cases import ROCK
@@ -160,3 +161,20 @@ def test_the_slowest_mode_is_that_of_a_tube() -> None:
     for time in (0.1, 0.2, 0.5, 0.8):
         series = 1 - float((32 / zeros**4 * np.exp(-(zeros**2) * time)).sum())
         assert developed_fraction(time) == pytest.approx(series, abs=0.02 if time == 0.1 else 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (BASIC + '[[output.snapshots]]\nfile = "p.h5"\nevery = "1 ps"\n', 'output.snapshots["p.h5"].every'),
+        (ROCK + PULSE + '[output]\nreceivers = { every = "1 ns" }\n', "output.receivers.every"),
+    ],
+)
+def test_the_check_refuses_intervals_below_half_a_step(
+    text: str, key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(text)
+    assert main(["check", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert f"{path}: {key}: is shorter than half a time step of " in error and error.count("\n") == 1

@@ -222,6 +222,11 @@ class Setup(ABC):
             except CaseError as error:
                 yield str(error)
 
+    def check_intervals(self) -> None:
+        """Raise CaseError for an interval between outputs that is shorter than half a step."""
+        for message in self.short_intervals():
+            raise CaseError(f"{self.source}: {message}")
+
 
 class PlannedCase(ABC):
     """A case whose runs are predicted by means of devices that only record operations.

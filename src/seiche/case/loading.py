@@ -104,5 +104,6 @@ def prepare(
 def check_inputs_preserved(setup: Setup, folder: Path) -> None:
     """Raise a CaseError if an output in `folder` would replace an input file of the case."""
     targets = [OutputTarget(key, folder / name) for key, name in setup.case.output.files()]
-    for message in (*overwritten(targets, setup.inputs), *setup.short_intervals()):
+    for message in overwritten(targets, setup.inputs):
         raise CaseError(f"{setup.source}: {message}")
+    setup.check_intervals()

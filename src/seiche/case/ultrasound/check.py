@@ -21,9 +21,11 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> list[str]:
     """Return the lines of `seiche check` for a number of ranks.
 
     Raises:
-        CaseError: the grid cannot be partitioned, or the case uses a feature that is limited to one rank.
+        CaseError: the grid cannot be partitioned, the case uses a feature that is limited to one rank, or an interval
+            between outputs is shorter than half a step.
     """
     check_limits(setup, ranks)
+    setup.check_intervals()
     problem, case = setup.problem, setup.case
     bytes_needed = memory(problem, case.run.scheme, case.run.precision, setup.request, case.run.device)
     speeds, densities = ((float(np.min(v)), float(np.max(v))) for v in (problem.sound_speed, problem.density))

@@ -21,7 +21,12 @@ from seiche.waves.sampled_mesh import SampledMesh
 
 
 def describe(setup: WaveSetup, ranks: int = 1, *, measure: bool = True) -> list[str]:
-    """Return the lines for `ranks` ranks; with `measure`, the bandwidth is measured to predict the run time."""
+    """Return the lines for `ranks` ranks; with `measure`, the bandwidth is measured to predict the run time.
+
+    Raises:
+        CaseError: an interval between outputs is shorter than half a step.
+    """
+    setup.check_intervals()
     rows = [*_mesh_rows(setup), *_medium_rows(setup), *_cost_rows(setup, ranks, measure)]
     return check_lines(rows, wave_estimates(setup), setup.notes)
 

@@ -185,7 +185,7 @@ class WaveSetup(Setup):
     @property
     def sample_every(self) -> int:
         """Return the number of steps between two samples of the receivers."""
-        return max(1, round(self.steps_of(self.case.output.receivers.every)))
+        return max(1, round(self.steps_of(self.case.output.receivers.every, "output.receivers.every")))
 
     def solver(self, device: str | None = None) -> WaveSolver:
         """Return the solver (this allocates the fields)."""
