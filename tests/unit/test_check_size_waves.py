@@ -94,6 +94,20 @@ def test_leaves_in_boxes_are_those_of_the_whole_forest() -> None:
     result = generator.leaves_in(lower, upper)
     np.testing.assert_array_equal(result.corner, every.corner[expected])
     np.testing.assert_array_equal(result.level, every.level[expected])
+    coarse = generator.leaves_in(lower, upper, limit=8)  # the levels with more boxes are omitted
+    levels = np.unique(coarse.level)
+    assert 0 < len(coarse.level) < len(result.level) and levels.max() < result.level.max()
+    np.testing.assert_array_equal(coarse.corner, result.corner[np.isin(result.level, levels)])
+
+
+def test_the_sample_around_a_source_beside_a_slow_layer_is_small() -> None:
+    """The box around the source has two million leaves of the layer, of side 2^-11."""
+    sizes = SizeField([[-np.inf] * 2, [0.0, 0.5]], [[np.inf] * 2, [4.0, 1.0]], [0.3, 2.0**-11 * 1.001])
+    brick, places = Brick((4, 1), (False, False)), np.zeros((0, 2))
+    source = np.array([[2.0, 0.45]])
+    sample = SampledMesh.sample(brick, sizes, 40, positions=places, sources=source, tree_size=1.0, origin=[0.0, 0.0])
+    assert sample.count < 60_000
+    assert sample.total > 2_000_000
 
 
 def test_a_sampled_mesh_has_neighbours() -> None:

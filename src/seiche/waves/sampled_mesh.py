@@ -18,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 #: Distance from a source, in the largest element that touches it, up to which all elements are in the sample: boxes
 #: around sources reach 2.1 elements, and elements at their faces may be twice as large.
 _SOURCE_DISTANCE = 4.2
+#: Number of boxes of one level around a source, above which smaller elements are not in the sample.
+_MAX_AROUND = 50_000
 _SEED = 1
 
 
@@ -124,11 +126,14 @@ def _neighbours(leaves: Forest, generator: Generator) -> tuple[Integers, Integer
 
 
 def _leaves_around(point: Integers, generator: Generator) -> Forest:
-    """Return the leaves around an integer point, also across periodic sides."""
+    """Return the leaves around an integer point, also across periodic sides.
+
+    Where elements near the source are many times smaller than its own, as in a slow layer, these are omitted.
+    """
     brick = generator.brick
     around = np.clip(point + brick.children - 1, 0, brick.extent - 1)
     _, levels = generator.leaves_of(around)
     reach = int(_SOURCE_DISTANCE * 2.0 ** (brick.depth - levels.min()))
     shifts = [(-1, 0, 1) if wraps else (0,) for wraps in brick.periodic]
     images = np.stack([axis.ravel() for axis in np.meshgrid(*shifts, indexing="ij")], 1) * brick.extent
-    return generator.leaves_in(point + images - reach, point + images + reach)
+    return generator.leaves_in(point + images - reach, point + images + reach, _MAX_AROUND)

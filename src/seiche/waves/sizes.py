@@ -155,8 +155,11 @@ class Generator:
         in_range = np.asarray((leaves.key >= np.uint64(low)) & (leaves.key < np.uint64(high)))
         return leaves if in_range.all() else Forest(self.brick, leaves.corner[in_range], leaves.level[in_range])
 
-    def leaves_in(self, lower: Integers, upper: Integers) -> Forest:
-        """Return the leaves that meet one of the boxes [lower, upper), (boxes, dim) in integer coordinates."""
+    def leaves_in(self, lower: Integers, upper: Integers, limit: int | None = None) -> Forest:
+        """Return the leaves that meet one of the boxes [lower, upper), (boxes, dim) in integer coordinates.
+
+        The leaves of levels from which more than `limit` boxes would be examined are omitted.
+        """
 
         def meets(corner: Integers, level: int) -> npt.NDArray[np.bool_]:
             first, last = corner[:, None], corner[:, None] + (np.int64(1) << (self.brick.depth - level))
@@ -166,15 +169,20 @@ class Generator:
         for low, high in zip(np.maximum(lower, 0), np.minimum(upper, self.brick.extent), strict=True):
             trees = [np.arange(a >> depth, -(-b >> depth)) for a, b in zip(low, high, strict=True)]
             roots.append(np.stack([axis.ravel() for axis in np.meshgrid(*trees, indexing="ij")], 1) << depth)
-        return self._leaves(np.unique(np.concatenate(roots), axis=0), meets)
+        return self._leaves(np.unique(np.concatenate(roots), axis=0), meets, limit)
 
-    def _leaves(self, roots: Integers, meets: Callable[[Integers, int], npt.NDArray[np.bool_]]) -> Forest:
+    def _leaves(
+        self,
+        roots: Integers,
+        meets: Callable[[Integers, int], npt.NDArray[np.bool_]],
+        limit: int | None = None,
+    ) -> Forest:
         """Return the leaves in those boxes, with corners at a level, that `meets` accepts, beginning with `roots`."""
         dim, depth = self.brick.dim, self.brick.depth
         corner, corners, levels = roots, [], []
         for level in range(depth + 1):
             corner = corner[meets(corner, level)]
-            if not len(corner):
+            if not len(corner) or (limit is not None and len(corner) > limit):
                 break
             split = self._splits(corner, level)
             corners.append(corner[~split])
