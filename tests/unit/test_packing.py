@@ -282,8 +282,10 @@ def test_vessels_and_shares_are_checked():
         Tube(-1, 2)
     with pytest.raises(CaseError, match="vessel: the surface is open"):
         SurfaceInterior(Surface(RED.vertices, RED.faces[1:]))
-    with pytest.raises(CaseError, match="vessel: the surface is inside out"):
-        SurfaceInterior(Surface(RED.vertices, RED.faces[:, ::-1]))
+    with pytest.raises(CaseError, match="vessel: the surface is flat"):
+        SurfaceInterior(Surface(RED.vertices * [1, 1, 0], RED.faces))
+    inwards = SurfaceInterior(Surface(RED.vertices, RED.faces[:, ::-1]))
+    assert inwards.surface.volume == pytest.approx(RED.volume)
     with pytest.raises(CaseError, match=r"shares \[1.0\]: expected one share, zero or more, for each of 2 types"):
         pack_vessel(Box((20, 20, 20)), [RED, PLATELET], 0.3, shares=[1.0])
 

@@ -120,7 +120,7 @@ def read_mesh(path: str | os.PathLike[str]) -> Surface:
     surface = readers[suffix](path)
     if not np.isfinite(surface.vertices).all():
         raise FormatError(path, "whole file", "a coordinate is not finite")
-    return checked(surface, str(path))
+    return checked(surface.outward(), str(path))
 
 
 def checked(surface: Surface, name: str = "mesh") -> Surface:

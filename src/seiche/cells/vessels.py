@@ -94,18 +94,17 @@ class Tube:
 
 @dataclass(frozen=True, eq=False)
 class SurfaceInterior:
-    """The interior of a closed surface, such as a vessel with capped ends."""
+    """The interior of a closed surface, such as a vessel with capped ends; its triangles may face inwards."""
 
     surface: Surface
 
     def __post_init__(self) -> None:
-        """Raise CaseError if the surface is open or its triangles face inwards."""
+        """Reverse triangles that face inwards; raise CaseError if the surface is open or encloses no volume."""
         if self.surface.boundary_loops():
             raise CaseError("vessel: the surface is open; close its ends")
-        if self.surface.volume <= 0:
-            raise CaseError(
-                f"vessel: the surface is inside out (volume {self.surface.volume:.4g}); reverse its triangles"
-            )
+        if self.surface.volume == 0:
+            raise CaseError("vessel: the surface is flat: it encloses no volume")
+        object.__setattr__(self, "surface", self.surface.outward())
 
     periodic = (False, False, False)
 
