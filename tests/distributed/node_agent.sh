@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Stands in for ssh, as mpiexec calls it: [-x] HOST COMMAND... The command runs as on another host of that name, with
-# process numbers, shared memory and a boot ID of its own. The network and all other files remain those of this host.
+# process IDs, shared memory and a boot ID of its own. The network and all other files remain those of this host.
 set -e
 [ "$1" = -x ] && shift
 apart="--uts --mount --pid --fork --kill-child --mount-proc"

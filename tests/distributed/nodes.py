@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several nodes on one host: their ranks share neither host name, process numbers, shared memory nor boot ID.
+"""Several nodes on one host: their ranks share neither host name, process IDs, shared memory nor boot ID.
 
 mpiexec starts its proxies through `node_agent.sh` in place of ssh, so messages between nodes use the network, as on a
 cluster. A layout such as "2+1" has two ranks on the first node and one on the second.

@@ -62,7 +62,7 @@ def test_a_process_of_the_same_number_is_not_taken_for_the_rank(
     """Both ranks give the number of the reader, as ranks of two containers may: the reader finds itself there."""
     world = World.from_mpi()
     numbers = world.allgather(os.getpid())
-    named = single_copy.this_process()._replace(number=numbers[1 - world.rank])
+    named = single_copy.this_process()._replace(pid=numbers[1 - world.rank])
     monkeypatch.setattr(memory, "this_process", lambda: named)
     rejected = r"(belongs to another process|Bad address|not permitted)"
     with pytest.raises(TransportError, match=rf"strategy 'peer': rank 0 cannot map the array of rank 1: .*{rejected}"):

@@ -98,7 +98,7 @@ PALS = {"PALS_RANKID": "0", "PMI_SIZE": "2", "PMI_RANK": "0"}
         (1, OPEN_MPI, HYDRA | {"PMI_SIZE": "3"}, "PMI_SIZE=3, .*(Open MPI v5.*): .*mpiexec of MPICH or Intel MPI;"),
         (1, OPEN_MPI, HYDRA | OPEN | {"OMPI_COMM_WORLD_SIZE": "1"}, None),  # Open MPI's mpiexec within another one
         (1, MPICH, HYDRA | {"OMPI_COMM_WORLD_SIZE": "4"}, None),  # one rank of a job of Open MPI starts mpiexec -n 1
-        (1, MPICH, HYDRA | OPEN | {"PMI_SIZE": "2"}, "and unset PMIX_NAMESPACE of the launcher around it;"),
+        (1, MPICH, HYDRA | OPEN | {"PMI_SIZE": "2"}, "and unset PMIX_NAMESPACE, which was set by the outer launcher;"),
         (1, MPICH, {"PMI_SIZE": "1", **OPEN}, "OMPI_COMM_WORLD_SIZE=4"),  # Open MPI's mpiexec in srun -n 1 --pty bash
         (1, MPICH, HYDRA | {"SLURM_STEP_NUM_TASKS": "4"}, None),  # Hydra starts its proxies through srun
         (4, OPEN_MPI, OPEN, None),
@@ -122,7 +122,7 @@ PALS = {"PALS_RANKID": "0", "PMI_SIZE": "2", "PMI_RANK": "0"}
 def test_the_launcher_that_decides_is_named_with_the_library(
     size: int, library: str, environment: dict[str, str], said: str | None
 ) -> None:
-    problem = launchers.problem_of(size, library, environment)
+    problem = launchers.launcher_mismatch(size, library, environment)
     assert (problem is None) == (said is None), problem
     if said is not None:
         assert re.search(said.replace("(", r"\(").replace(")", r"\)"), problem or ""), problem

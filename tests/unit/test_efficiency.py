@@ -178,9 +178,9 @@ def test_work_one_rank_after_the_other_is_serialisation() -> None:
 
 
 def test_all_ranks_meet_in_every_step() -> None:
-    everyone = {"sum": Messages("sum", everyone=True)}
+    collective = {"sum": Messages("sum", is_collective=True)}
     ranks = [
-        [step(("work", work), ("sum", 1.0), messages=everyone, number=k) for k, work in enumerate(works)]
+        [step(("work", work), ("sum", 1.0), messages=collective, number=k) for k, work in enumerate(works)]
         for works in ((1.0, 3.0), (2.0, 1.0), (1.0, 1.0))
     ]
     assert ideal_seconds(ranks)[1] == 2.0 + 3.0
@@ -190,9 +190,9 @@ def test_all_ranks_meet_in_every_step() -> None:
 
 def test_a_message_that_was_never_sent_is_reported() -> None:
     ranks = [[step(("work", 1.0))], [step(("receive", 1.0), messages=pair(0))]]
-    with pytest.raises(ValueError, match="rank 1 waits for a message of rank 0"):
+    with pytest.raises(ValueError, match="rank 1 waits for a message from rank 0"):
         ideal_seconds(ranks)
-    lone = {"sum": Messages("sum", everyone=True)}
+    lone = {"sum": Messages("sum", is_collective=True)}
     with pytest.raises(ValueError, match="rank 0 waits for the other ranks"):
         ideal_seconds([[step(("sum", 1.0), messages=lone)], [step(("work", 1.0))]])
 

@@ -105,7 +105,7 @@ def test_a_choice_that_drifts_during_a_run_is_made_again_and_messages_arrive(mon
     """The network gets slow after the choice: another transport is taken, and bound arrays go on with it."""
     now = Times(host=1e-5, peer=3e-5)
     monkeypatch.setattr(HaloExchange, "_trial", now)
-    monkeypatch.setattr(HaloExchange, "_times", lambda self, owner_to_ghost: {"host": 1e-5, "peer": 2e-5})
+    monkeypatch.setattr(HaloExchange, "_predicted_times", lambda self, owner_to_ghost: {"host": 1e-5, "peer": 2e-5})
 
     def work(world: World) -> tuple[Any, ...]:
         backend = open_backend("cpu", 1)
@@ -142,7 +142,7 @@ def test_a_choice_that_drifts_during_a_run_is_made_again_and_messages_arrive(mon
 def test_a_transport_that_is_still_the_best_stays_and_its_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     now = Times(host=1e-5, peer=1e-3)
     monkeypatch.setattr(HaloExchange, "_trial", now)
-    monkeypatch.setattr(HaloExchange, "_times", lambda self, owner_to_ghost: {"host": 1e-5, "peer": 2e-5})
+    monkeypatch.setattr(HaloExchange, "_predicted_times", lambda self, owner_to_ghost: {"host": 1e-5, "peer": 2e-5})
 
     def work(world: World) -> list[Any]:
         plan = HaloPlan((1 - world.rank,), (np.array([0], np.uint32),), (np.array([1], np.uint32),))

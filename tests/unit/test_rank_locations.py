@@ -67,7 +67,7 @@ def test_memory_of_a_process_is_opened_only_if_its_nonce_is_there() -> None:
     assert (into == own).all()
     assert len(process.nonce) == single_copy.NONCE
     stranger = process._replace(nonce=bytes(single_copy.NONCE))
-    with pytest.raises(OSError, match=f"process number {os.getpid()} belongs to another process"):
+    with pytest.raises(OSError, match=f"process ID {os.getpid()} belongs to another process"):
         HostMemory().open((stranger, address))
     with pytest.raises(OSError, match="Bad address"):
         HostMemory().open((process._replace(address=8), address))

@@ -13,7 +13,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Sensor, Source, simulate
 from seiche.ultrasound.advice import estimates
 from seiche.ultrasound.emitter import weights_at
-from seiche.ultrasound.extents import slow_extents
+from seiche.ultrasound.extents import slow_extent_advice
 from seiche.ultrasound.medium import max_time_step
 from seiche.ultrasound.photoacoustic import time_reversal
 from seiche.ultrasound.problem import Pml, Problem
@@ -181,7 +181,7 @@ def test_estimates_and_advice_for_an_axisymmetric_grid():
     focus = [one for one in estimates(problem, "exact", FREQUENCY) if "focus" in one.name]
     assert len(focus) == 1
     assert focus[0].value == pytest.approx(0.1 * (2 * np.pi * FREQUENCY * 1e-7) ** 2)
-    assert slow_extents(problem) == (
+    assert slow_extent_advice(problem) == (
         "48 points along y, absorbing layers included, have the prime factor 47 after symmetric extension across "
         "the axis, for which the transforms are slow; 46 or 49 points would be faster",
     )

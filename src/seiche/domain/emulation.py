@@ -64,7 +64,7 @@ class EmulatedRanks:
     """The subset of an MPI communicator that Seiche needs before the first step, with the names of mpi4py."""
 
     def __init__(self, scheduler: _Scheduler, rank: int) -> None:
-        self._scheduler, self._rank, self._labels = scheduler, rank, 0
+        self._scheduler, self._rank, self._tags = scheduler, rank, 0
 
     def allgather(self, value: Any) -> list[Any]:
         """Return the values of all ranks."""
@@ -108,22 +108,22 @@ class EmulatedRanks:
         pieces = self.alltoall(np.split(sent[0], np.cumsum(sent[1])[:-1]))
         received[0][...] = np.concatenate([received[0][:0], *pieces])
 
-    def next_label(self) -> int:
+    def next_tag(self) -> int:
         """Return the number of this call, the same on every rank."""
-        self._labels += 1
-        return self._labels
+        self._tags += 1
+        return self._tags
 
-    def put(self, peer: int, label: Any, message: bytes) -> None:
+    def put(self, peer: int, tag: Any, message: bytes) -> None:
         """Send a message to a rank."""
-        scheduler, key = self._scheduler, (self._rank, peer, label)
+        scheduler, key = self._scheduler, (self._rank, peer, tag)
         scheduler.messages[key].append(message)
         if scheduler.awaited.get(peer) == key:
             del scheduler.awaited[peer]
             scheduler.ready.append(peer)
 
-    def take(self, peer: int, label: Any) -> bytes:
-        """Wait for the oldest message of a rank with this label and return it."""
-        scheduler, key = self._scheduler, (peer, self._rank, label)
+    def take(self, peer: int, tag: Any) -> bytes:
+        """Wait for the oldest message from a rank with this tag and return it."""
+        scheduler, key = self._scheduler, (peer, self._rank, tag)
         if not scheduler.messages[key]:
             scheduler.awaited[self._rank] = key
             scheduler.wait(self._rank)
@@ -138,14 +138,16 @@ def emulate_ranks(ranks: int, work: Callable[[World], Result], ranks_per_host: i
     """
     if ranks == 1:
         return [work(World.serial())]
-    scheduler, shared = _Scheduler(ranks), min(ranks, ranks_per_host or ranks)
+    scheduler, ranks_on_host = _Scheduler(ranks), min(ranks, ranks_per_host or ranks)
     results: list[Any] = [None] * ranks
 
     def run(rank: int) -> None:
         scheduler.gates[rank].acquire()
         try:
             if scheduler.failure is None:
-                results[rank] = work(World(rank, ranks, rank % shared, shared, EmulatedRanks(scheduler, rank)))
+                results[rank] = work(
+                    World(rank, ranks, rank % ranks_on_host, ranks_on_host, EmulatedRanks(scheduler, rank))
+                )
         except _AbortedError:
             pass
         except BaseException as error:

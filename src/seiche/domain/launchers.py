@@ -20,14 +20,15 @@ LAUNCHER_VARIABLES = (
     *("PMI_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK"),
     *("JSM_NAMESPACE_RANK", "SLURM_PROCID"),
 )
-#: Variables with the number of processes. `SLURM_NTASKS` is none: salloc and sbatch set it for serial processes, too.
+#: Variables with the number of processes. `SLURM_NTASKS` is not one of these: salloc and sbatch set it for serial
+#: processes, too.
 SIZE_VARIABLES = (
     *("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "FLUX_JOB_SIZE", "JSM_NAMESPACE_SIZE"),
     "SLURM_STEP_NUM_TASKS",
 )
 #: Set by Hydra only, which distinguishes its PMI variables from those of srun.
 _HYDRA = "MPI_LOCALNRANKS"
-#: MPICH ends a process that finds this variable, unless it was built with PMIx.
+#: MPICH terminates a process in which this variable is set, unless it was built with PMIx.
 _PMIX = "PMIX_NAMESPACE"
 #: Set by PALS, and by a plugin of Slurm, beside PMI variables; neither sets another variable with the number of ranks.
 _PALS = "PALS_RANKID"
@@ -50,11 +51,12 @@ class Launcher(NamedTuple):
         return f"{self.name} ({self.variable}={self.value})"
 
 
-def launcher_of(library: str = "", environment: Mapping[str, str] = os.environ) -> Launcher | None:
+def launcher_of(library_version: str = "", environment: Mapping[str, str] = os.environ) -> Launcher | None:
     """Return the launcher that decides the number of ranks of this process, None without one.
 
     A process may have the variables of several, of which one started the other: mpiexec overrides the batch system, and
-    the launcher of `library` (its version text) overrides others. Flux and jsrun set variables of PMI or PMIx, too.
+    the launcher of the MPI library with the version string `library_version` overrides others. Flux and jsrun set
+    variables of PMI or PMIx, too.
     """
 
     def launcher(name: str, variable: str) -> Launcher:
@@ -64,7 +66,7 @@ def launcher_of(library: str = "", environment: Mapping[str, str] = os.environ) 
     open_mpi = launcher("mpiexec of Open MPI", "OMPI_COMM_WORLD_SIZE")
     mvapich = launcher("mpirun of MVAPICH", "MV2_COMM_WORLD_SIZE")
     mpiexecs = [mvapich, hydra] if _HYDRA in environment else [mvapich]
-    mpiexecs = [open_mpi, *mpiexecs] if "Open MPI" in library else [*mpiexecs, open_mpi]
+    mpiexecs = [open_mpi, *mpiexecs] if "Open MPI" in library_version else [*mpiexecs, open_mpi]
     is_pals = _PALS in environment and "SLURM_STEP_NUM_TASKS" not in environment
     others = [
         launcher("flux run", "FLUX_JOB_SIZE"),
@@ -83,9 +85,9 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def mpi_can_start(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether the MPI library of mpi4py can be initialised here; it is loaded, but not initialised if not.
+    """Return whether the MPI library of mpi4py can be initialised here; it is then initialised, otherwise only loaded.
 
-    MPICH without PMIx ends a process that a launcher with PMIx started, without an error that could be caught.
+    MPICH without PMIx terminates a process that a launcher with PMIx started, without an error that could be caught.
     """
     if _PMIX not in environment or "mpi4py.MPI" in sys.modules:
         return True
@@ -104,32 +106,32 @@ def mpi_can_start(environment: Mapping[str, str] = os.environ) -> bool:
     return True
 
 
-def lacks_pmix(library: str) -> bool:
-    """Return whether the version text of a library is of an MPICH that was built without PMIx."""
-    line = next((line for line in library.splitlines() if line.startswith("MPICH configure:")), None)
+def lacks_pmix(library_version: str) -> bool:
+    """Return whether the version string of a library is of an MPICH that was built without PMIx."""
+    line = next((line for line in library_version.splitlines() if line.startswith("MPICH configure:")), None)
     return line is not None and "pmix" not in line
 
 
-def problem_of(size: int, library: str, environment: Mapping[str, str] = os.environ) -> str | None:
+def launcher_mismatch(size: int, library_version: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """Return why a world of `size` ranks is not what the launcher started, in one line; None if it is.
 
     Args:
         size: number of ranks of the world.
-        library: version text of the MPI library, "" if none is loaded.
+        library_version: version string of the MPI library, "" if none is loaded.
         environment: variables of the process.
     """
-    launcher = launcher_of(library, environment)
+    launcher = launcher_of(library_version, environment)
     if launcher is None or size > 1 or launcher.processes <= size:
         return None
-    loaded = " ".join(library.split("\n")[0].replace("\x00", "").split())[:60] or "none is loaded"
-    other = ""
-    if _PMIX in environment and launcher.variable == "PMI_SIZE" and lacks_pmix(library):
-        other = f" and unset {_PMIX} of the launcher around it"
-    elif "Open MPI" in launcher.name and "Open MPI" not in library and _has_open_mpi_variant():
-        other = ", or set MPI4PY_MPIABI=openmpi for an mpi4py that uses Open MPI"
+    loaded = " ".join(library_version.split("\n")[0].replace("\x00", "").split())[:60] or "none is loaded"
+    advice = ""
+    if _PMIX in environment and launcher.variable == "PMI_SIZE" and lacks_pmix(library_version):
+        advice = f" and unset {_PMIX}, which was set by the outer launcher"
+    elif "Open MPI" in launcher.name and "Open MPI" not in library_version and _has_open_mpi_variant():
+        advice = ", or set MPI4PY_MPIABI=openmpi for an mpi4py that uses Open MPI"
     return (
         f"{launcher.variable}={launcher.value}, but this process is the only rank of its MPI ({loaded}): it was started"
-        f" by {launcher.name}; start the run with the mpiexec or srun that belongs to the MPI of mpi4py{other}; for a"
+        f" by {launcher.name}; start the run with the mpiexec or srun that belongs to the MPI of mpi4py{advice}; for a"
         f" single process: mpiexec -n 1, or unset {launcher.variable}"
     )
 

@@ -65,11 +65,12 @@ class SurfaceWall:
         group = (offsets(pieces)[:-1] // _GROUP).astype(np.int32)
         near_triangles = _near_own_nodes(corners, lattice)
         surface = {"corners": corners[near_triangles], "vertices": self.surface.faces[near_triangles]}
-        area = self.surface.vector_areas()[near_triangles]
-        unit = area / np.maximum(np.linalg.norm(area, axis=1, keepdims=True), np.finfo(float).tiny)
+        area_vectors = self.surface.vector_areas()[near_triangles]
+        areas = np.linalg.norm(area_vectors, axis=1, keepdims=True)
+        unit_normals = area_vectors / np.maximum(areas, np.finfo(float).tiny)
         cells, first, faces = _cells_of({"surface": surface, **common}, counts[near_triangles])
         return {
-            **{"surface": surface, "shape": lattice.shape, "unit": unit, "label": self.labels[near_triangles]},
+            **{"surface": surface, "shape": lattice.shape, "unit": unit_normals, "label": self.labels[near_triangles]},
             **{
                 "cells": cells,
                 "cell_first": first,
@@ -91,21 +92,21 @@ def _near_own_nodes(corners: Floats, lattice: CandidateNodes) -> Indices:
     return np.flatnonzero((x.max(axis=1) >= first - 2.0 * _MARGIN) & (x.min(axis=1) <= last + 2.0 * _MARGIN))
 
 
-def _counts_of(surface: dict[str, Any]) -> tuple[Indices, Indices]:
+def _counts_of(arguments: dict[str, Any]) -> tuple[Indices, Indices]:
     """Return the numbers of cells and of pieces of each triangle (f,)."""
-    count = len(surface["surface"]["corners"])
+    count = len(arguments["surface"]["corners"])
     counts, pieces = np.empty(count, np.int64), np.empty(count, np.int64)
     run_pass(
-        registry.triangle_cells(fill=False), count, first=None, counts=counts, pieces=pieces, cells=None, **surface
+        registry.triangle_cells(fill=False), count, first=None, counts=counts, pieces=pieces, cells=None, **arguments
     )
     return counts, pieces
 
 
-def _cells_of(surface: dict[str, Any], counts: Indices) -> tuple[Indices, Indices, npt.NDArray[np.int32]]:
+def _cells_of(arguments: dict[str, Any], counts: Indices) -> tuple[Indices, Indices, npt.NDArray[np.int32]]:
     """Return the cells near triangles (c,), ascending; offsets of their triangles (c + 1,), and the triangles."""
     first, count = offsets(counts), len(counts)
     cells = np.empty(first[-1], np.int64)
-    run_pass(registry.triangle_cells(fill=True), count, first=first, counts=None, pieces=None, cells=cells, **surface)
+    run_pass(registry.triangle_cells(fill=True), count, first=first, counts=None, pieces=None, cells=cells, **arguments)
     pair = cells * count + np.repeat(np.arange(count), counts)
     pair.sort()
     pair = pair[np.diff(pair, prepend=-1) > 0]

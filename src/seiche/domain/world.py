@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend.host_threads import host_threads
-from seiche.domain.launchers import LAUNCHER_VARIABLES, mpi_can_start, problem_of
+from seiche.domain.launchers import LAUNCHER_VARIABLES, launcher_mismatch, mpi_can_start
 from seiche.errors import TransportError
 
 
@@ -146,7 +146,7 @@ class World:
 def check_connected(world: World) -> None:
     """Raise TransportError if the launcher started several processes but the `world` has one."""
     module = sys.modules.get("mpi4py.MPI")
-    problem = problem_of(world.size, module.Get_library_version() if module is not None else "")
+    problem = launcher_mismatch(world.size, module.Get_library_version() if module is not None else "")
     if problem is not None:
         raise TransportError(problem)
 

@@ -13,7 +13,7 @@ from seiche.flow.observation import Observation
 from seiche.kernels.registry.reduce import BLOCK, WORDS, fold, reduce
 
 #: Number of words of the excess mass of a component: multiples of 2^-24, and the remainder in units of 2^-60.
-EXCESS = 2
+EXCESS_WORDS = 2
 
 
 class ComponentMass:
@@ -52,16 +52,16 @@ class ComponentMass:
             first, last = int(self._first[component]), int(self._first[component + 1])
             for begin, end, out in observation.chunks(phase, self._items, first, last):
                 target = backend.pointer(self._partial) + 8 * words * ((begin - first) // BLOCK)
-                columns = {"observed": backend.pointer(out), "stride": observation.stride, "count": end - begin}
-                packed = backend.pack(self._reduce, rule={**columns, "out": target, "first": begin})
+                source = {"observed": backend.pointer(out), "stride": observation.stride, "count": end - begin}
+                packed = backend.pack(self._reduce, rule={**source, "out": target, "first": begin})
                 self._reduce.bind(packed, 0, -(-(end - begin) // BLOCK))()
             if last > first:
                 total = backend.pointer(self._total) + 8 * words * component
-                rows = {"partial": self._partial, "count": -(-(last - first) // BLOCK), "out": total}
-                self._fold.bind(backend.pack(self._fold, rule=rows), 0, 1)()
+                fold_arguments = {"partial": self._partial, "count": -(-(last - first) // BLOCK), "out": total}
+                self._fold.bind(backend.pack(self._fold, rule=fold_arguments), 0, 1)()
         backend.copy_to_host(self._total, host)
 
 
 def excess_of(host: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the words of the excess mass of each component, (EXCESS, components)."""
-    return np.ascontiguousarray(host.reshape(-1, WORDS["Totals"])[:, :EXCESS].T)
+    """Return the words of the excess mass of each component, (EXCESS_WORDS, components)."""
+    return np.ascontiguousarray(host.reshape(-1, WORDS["Totals"])[:, :EXCESS_WORDS].T)

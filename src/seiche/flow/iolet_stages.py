@@ -91,7 +91,7 @@ class IoletStages:
         stages = self._receive_depths()
         if circuits is not None:
             name = "windkessel circuits"
-            messages = Messages(name, everyone=True) if circuits.needs_host else None
+            messages = Messages(name, is_collective=True) if circuits.needs_host else None
             stages.append(Stage(name, circuits.advance, useful=not circuits.needs_host, messages=messages))
         for name, pressure in (("pressure iolets", True), ("velocity iolets", False)):
             chosen_groups = [group for group in groups if (group.rule is not None) == pressure]

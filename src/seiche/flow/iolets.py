@@ -131,7 +131,7 @@ class Iolets:
         if chosen:
             rows = np.flatnonzero(np.isin(links.iolet, chosen))
             openings = (links.row[rows], links.iolet[rows], links.mask[rows])
-            precision = (real, layout.boundary_store)
+            precision = (real, layout.boundary_precision)
             self.depths = Depths(
                 backend, layout, region, openings, precision=precision, world=world, transport=transport
             )

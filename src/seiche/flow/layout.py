@@ -29,13 +29,14 @@ HaloMode = Literal["gather", "scatter"]
 class Use(Enum):
     """How a boundary accesses a population, for layouts that do not store all populations.
 
-    IOLET: an iolet writes it after the sweep. RETURNED: a wall replaces it before the sweep. LATE: a wall replaces it
-    after the sweep. OUTGOING: its outgoing value is read. INCOMING: its incoming value is read.
+    IOLET: an iolet writes it after the sweep. RETURNED: a wall replaces it before the sweep. AFTER_IOLETS: a
+    wall next to an iolet replaces it after the sweep and the iolet. OUTGOING: its outgoing value is read. INCOMING: its
+    incoming value is read.
     """
 
     IOLET = auto()
     RETURNED = auto()
-    LATE = auto()
+    AFTER_IOLETS = auto()
     OUTGOING = auto()
     INCOMING = auto()
 
@@ -132,14 +133,15 @@ class Layout(ABC):
         return self.source(phase)
 
     @property
-    def boundary_store(self) -> str:
+    def boundary_precision(self) -> str:
         """Return the precision of the `boundary` array."""
         return self.store
 
-    def rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
+    def rebuild_call(self, phase: int, part: Literal["interior", "edge", "after iolets"]) -> Callable[[], None] | None:
         """Return the function that fills the slots needed by boundaries; None if there is nothing to fill.
 
-        "interior" and "edge" run before a step of this phase, "late" (walls next to iolets) after the previous step.
+        "interior" and "edge" run before a step of this phase, "after iolets" (for walls next to iolets) after the
+        previous step.
         """
         return None
 

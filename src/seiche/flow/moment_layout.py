@@ -34,7 +34,7 @@ _BRICK = 4
 _CHUNK = 1 << 20
 #: Bits of a wall mask: the point is not fluid; a link of the site has a value in the side table. `_EMPTY` is the mask
 #: of sectors that are not stored.
-_NOT_FLUID, _VALUED, _EMPTY = np.uint32(1), np.uint32(1 << 31), np.uint32((1 << 32) - 1)
+_NOT_FLUID, _HAS_LINK_VALUES, _EMPTY = np.uint32(1), np.uint32(1 << 31), np.uint32((1 << 32) - 1)
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,10 +63,11 @@ def coefficients(populations: Floats, velocity_set: VelocitySet, unknown: npt.ND
     set in `unknown` (n,) are ignored.
     """
     result = np.empty((len(populations), COEFFICIENTS))
-    root = 1.0 / np.sqrt(velocity_set.weights)
+    inverse_root = 1.0 / np.sqrt(velocity_set.weights)
     for mask in np.unique(unknown):
         is_defined = np.array([not int(mask) >> q & 1 for q in range(velocity_set.Q)])
-        inverse = np.linalg.pinv(root[is_defined, None] * basis(velocity_set)[is_defined]) * root[is_defined]
+        scale = inverse_root[is_defined]
+        inverse = np.linalg.pinv(scale[:, None] * basis(velocity_set)[is_defined]) * scale
         rows = unknown == mask
         result[rows] = populations[rows][:, is_defined] @ inverse.T
     return result
@@ -76,7 +77,7 @@ class MomentLayout(TileLayout):
     """Tiles of 8^3 sites with two copies of ten coefficients per site."""
 
     def __init__(self, backend: Backend, world: World, region: Region, store: str, *, compute: str) -> None:
-        """Number the tiles and set up the side table; `compute` is the precision of the kernels.
+        """Number the tiles and set up the side table; `store` is the storage precision, `compute` that of the kernels.
 
         May raise CaseError.
         """
@@ -125,7 +126,7 @@ class MomentLayout(TileLayout):
             has_link_values = links.read_links != 0
             item = self.item[links.sites[has_link_values]]
             position = self._mask_rows[item // self.volume] * self.volume + item % self.volume
-            masks[position] |= _VALUED
+            masks[position] |= _HAS_LINK_VALUES
             backend.assign(self._walls_array, masks.reshape(self._walls_array.shape))
             row_of_site = np.zeros(masks.size, np.uint32)
             row_of_site[position] = np.flatnonzero(has_link_values)
@@ -135,7 +136,7 @@ class MomentLayout(TileLayout):
             self._tables = {
                 "link_rows": backend.upload(row_of_site),
                 "link_masks": backend.upload(read_links),
-                "link_values": backend.zeros(max(links.slots, self.velocity_set.Q), self.boundary_store),
+                "link_values": backend.zeros(max(links.slots, self.velocity_set.Q), self.boundary_precision),
             }
             self._state_masks = backend.upload(state)
         return self._tables
@@ -152,14 +153,14 @@ class MomentLayout(TileLayout):
         items = self._tile_rows(coords) * self.volume + self._lane(coords)
         for peer in np.unique(region.owner[remote]):
             from_peer = region.owner[remote] == peer
-            number = np.arange(self.values_per_site)[:, None]
-            keys = remote[from_peer] * self.values_per_site + number
-            slots = self._slot(number, items[from_peer])
+            value_index = np.arange(self.values_per_site)[:, None]
+            keys = remote[from_peer] * self.values_per_site + value_index
+            slots = self._slot(value_index, items[from_peer])
             requests[int(peer)] = [(keys.reshape(-1), slots.reshape(-1).astype(np.uint32))]
         return requests
 
     @property
-    def boundary_store(self) -> str:
+    def boundary_precision(self) -> str:
         """Return the precision of link values, which is float32 if the coefficients are float16."""
         return "float32" if self.store == "float16" else self.store
 
@@ -175,13 +176,15 @@ class MomentLayout(TileLayout):
         """Return the slots of reserved populations in the side table."""
         return self._links.incoming_slots(q, rows)
 
-    def rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
-        """Return the call that fills the side table; None if there is nothing to fill."""
+    def rebuild_call(self, phase: int, part: Literal["interior", "edge", "after iolets"]) -> Callable[[], None] | None:
+        """Return the call that fills a part of the side table (see `Layout`); None if there is nothing to fill."""
         if (phase, part) not in self._rebuild_calls:
-            self._rebuild_calls[phase, part] = self._rebuild(phase, part)
+            self._rebuild_calls[phase, part] = self._new_rebuild_call(phase, part)
         return self._rebuild_calls[phase, part]
 
-    def _rebuild(self, phase: int, part: Literal["interior", "edge", "late"]) -> Callable[[], None] | None:
+    def _new_rebuild_call(
+        self, phase: int, part: Literal["interior", "edge", "after iolets"]
+    ) -> Callable[[], None] | None:
         links, zeros = self._links, np.zeros(len(self._links.sites), np.uint32)
         edge = self.item[links.sites] >= self.interior
         if part == "interior":
@@ -190,7 +193,8 @@ class MomentLayout(TileLayout):
             outgoing, incoming = zeros, np.where(edge, links.incoming, zeros)
         else:
             # All outgoing populations are rebuilt: the iolet values have already been read and are replaced afterwards.
-            outgoing, incoming = np.where(links.late != 0, np.uint32((1 << self.velocity_set.Q) - 1), zeros), zeros
+            all_directions = np.uint32((1 << self.velocity_set.Q) - 1)
+            outgoing, incoming = np.where(links.after_iolets != 0, all_directions, zeros), zeros
         rows = np.flatnonzero(outgoing | incoming)
         if not len(rows):
             return None
@@ -208,21 +212,21 @@ class MomentLayout(TileLayout):
         self._arrays.append(arrays)
         return kernel.bind(self.backend.pack(kernel, layout=self.members(phase), **arrays), 0, len(rows))
 
-    def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the slot of stored value q; the two halves of a float32 are adjacent."""
+    def _slot(self, value_index: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the slot of the stored value `value_index`; the two halves of a float32 are adjacent."""
         widths = np.array(GROUPS[self.store])
         group_starts = np.cumsum(widths) - widths
-        number = np.asarray(q)
-        group = np.searchsorted(group_starts, number, side="right") - 1
+        index = np.asarray(value_index)
+        group = np.searchsorted(group_starts, index, side="right") - 1
         width, first = widths[group], group_starts[group]
         tile, lane = np.divmod(item, self.volume)
-        offset = first * self.volume + lane * width + number - first
+        offset = first * self.volume + lane * width + index - first
         return np.asarray(tile * (self.values_per_site * self.volume) + offset)
 
-    def _stored(self, phase: int, number: int) -> npt.NDArray[Any]:
-        """Return the stored value `number` of each owned site, (n_owned,), in the storage precision."""
+    def _stored(self, phase: int, value_index: int) -> npt.NDArray[Any]:
+        """Return the stored value `value_index` of each owned site, (n_owned,), in the storage precision."""
         buffer = self.backend.zeros(len(self.item), self.store)
-        self._move("Pack", phase, self.backend.upload(self._slot(number, self.item).astype(np.uint32)), buffer)
+        self._move("Pack", phase, self.backend.upload(self._slot(value_index, self.item).astype(np.uint32)), buffer)
         return self.backend.download(buffer)
 
     def _store(self, column: Callable[[int], npt.NDArray[Any]]) -> None:
@@ -262,7 +266,7 @@ class MomentLayout(TileLayout):
         Q, count, backend = self.velocity_set.Q, len(self.item), self.backend
         name, lattice = self.kernel_name(phase), self.velocity_set.name
         kernel = backend.load(outgoing_populations(name, self._compute, self.store, velocity_set=lattice))  # type: ignore[arg-type]
-        # The values that walls return are not outgoing populations, hence the masks of the state only.
+        # Values that walls return are not outgoing populations, so only those that belong to the state are read.
         members = {**self.members(phase), "link_masks": self._state_masks}
         stride = min(count, _CHUNK)
         populations = backend.zeros(Q * stride, self._compute)
@@ -302,13 +306,13 @@ class MomentLayout(TileLayout):
 
         self._store(column)
         if len(links):
-            values = np.zeros(self.boundary(0).size, self.boundary_store)
+            values = np.zeros(self.boundary(0).size, self.boundary_precision)
             values[: links.size] = links.reshape(-1)
             self.backend.assign(self.boundary(0), values)
 
 
 def _iolet_links(region: Region) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the links through iolets, as rows in `owned` of their sites and directions."""
+    """Return the links through iolets: the row of the site (n,), and the direction (n,)."""
     kinds = region.sites.link_kind[region.boundary_rows][:, region.velocity_set.link_rows]
     boundary_row, direction = np.nonzero((kinds == LinkKind.INLET) | (kinds == LinkKind.OUTLET))
     return region.boundary_sites[boundary_row], direction + 1

@@ -51,12 +51,12 @@ class MomentLinks:
     @property
     def state(self) -> Masks:
         """Return the links whose values between steps are outgoing populations."""
-        return self._masks[Use.IOLET] | self.late
+        return self._masks[Use.IOLET] | self.after_iolets
 
     @property
-    def late(self) -> Masks:
+    def after_iolets(self) -> Masks:
         """Return the links of `state` that are cut by walls next to iolets."""
-        return self._masks[Use.LATE]
+        return self._masks[Use.AFTER_IOLETS]
 
     @property
     def incoming(self) -> Masks:

@@ -130,7 +130,7 @@ class FlowSolver(SolverBase):
         """
         backend, world, populations, physics = self.backend, self.world, self.populations, self._physics
         compute, storage, region, model = self.precision.compute, self.precision.storage, self.region, self.model
-        precision, boundary_precision = (compute, storage), (compute, populations.boundary_store)
+        precision, boundary_precision = (compute, storage), (compute, populations.boundary_precision)
         plan, predict = populations.plan, predicted_transport_times
         self.halo = HaloExchange(backend, world, plan, storage, transport, predict=predict)  # type: ignore[arg-type]
         bodies, self._forces = model.walls.bodies, None
@@ -167,7 +167,7 @@ class FlowSolver(SolverBase):
         """Return the stages of each kind of step; the kinds alternate."""
         return self._phases
 
-    def _before(self, steps: int) -> int:
+    def _prepare_steps(self, steps: int) -> int:
         """Prepare immersed bodies for up to `steps` steps; return the number of steps of the next launch."""
         ready = steps
         if self._prepare_immersion is not None:

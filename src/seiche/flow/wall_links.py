@@ -76,9 +76,9 @@ class WallLinks:
 
     All arrays have the shape (p,); `row` is in the region. The second population of the interpolation is the incoming
     one along the link if `arrives` is set (wall before the midpoint); it is not used if `halfway` is set; an iolet
-    replaces it after the collision if `late` is set. The first `interior` links need no data from other ranks. They are
-    processed before any sweep, since the odd step of an in-place layout overwrites outgoing populations of neighbours.
-    `component` is the fluid component of the site.
+    replaces it after the collision if `after_iolets` is set. The first `interior` links need no data from other ranks.
+    They are processed before any sweep, since the odd step of an in-place layout overwrites outgoing populations of
+    neighbours. `component` is the fluid component of the site.
     """
 
     row: npt.NDArray[np.int64]
@@ -87,7 +87,7 @@ class WallLinks:
     wall_term: Floats
     arrives: npt.NDArray[np.bool_]
     halfway: npt.NDArray[np.bool_]
-    late: npt.NDArray[np.bool_]
+    after_iolets: npt.NDArray[np.bool_]
     component: npt.NDArray[np.int64]
     interior: int
 
@@ -127,7 +127,7 @@ def links_of(
         halfway |= fraction == 0.5
         rim &= ~halfway
     twice_fraction = np.where(halfway, 1.0, 2.0 * fraction)
-    is_late = rim & (twice_fraction > 1.0)
+    is_after_iolets = rim & (twice_fraction > 1.0)
     wall_term, number = np.zeros(len(row)), np.full(len(row), -1, np.int64)
     problem, speed = None, np.zeros(len(walls.moving))
     if walls.moving:
@@ -136,8 +136,8 @@ def links_of(
             number = patches_of(walls.moving, points)
         except CaseError as error:
             problem = str(error)
-        halfway |= is_late & (number >= 0)
-        is_late &= ~halfway
+        halfway |= is_after_iolets & (number >= 0)
+        is_after_iolets &= ~halfway
         twice_fraction[halfway] = 1.0
         for k, wall in enumerate(walls.moving):
             rows = np.flatnonzero(number == k)
@@ -150,5 +150,5 @@ def links_of(
         check_moving(walls.moving, counts, world.allreduce_max(np.where(np.isfinite(speed), speed, np.inf)))
     weight = np.where(twice_fraction < 1.0, twice_fraction, 1.0 / twice_fraction)
     return WallLinks(
-        row, q, weight, wall_term, ~halfway & ~rim & (twice_fraction < 1.0), halfway, is_late, component[row], 0
+        row, q, weight, wall_term, ~halfway & ~rim & (twice_fraction < 1.0), halfway, is_after_iolets, component[row], 0
     ), number >= 0

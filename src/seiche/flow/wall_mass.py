@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.domain.world import World
-from seiche.flow.component_mass import EXCESS, excess_of
+from seiche.flow.component_mass import EXCESS_WORDS, excess_of
 from seiche.kernels.registry.walls import WALL_BLOCK, WALL_MASS_SCALE
 
 #: Number of steps in a window; windows begin at multiples of it.
@@ -89,7 +89,7 @@ class WallMass:
         self._previous = zeros[:2]  # sums at the beginning of the previous window
         self._correction = zeros[0]  # correction in this window
         self._rounding = zeros[0]  # mass created by rounding up to the last comparison
-        self._initial, self._has_initial = zeros[:EXCESS], False  # first measured excess mass
+        self._initial, self._has_initial = zeros[:EXCESS_WORDS], False  # first measured excess mass
 
     def sums_of(self, row: int) -> Array:
         """Return the device sums (components,) of this rank; `row` is CREATED or CORRECTED."""
@@ -143,7 +143,7 @@ class WallMass:
             self._last = self._over_ranks(self._host.copy(), 2)
             if self._measuring and self._host_total is not None:
                 self._measuring = False
-                self._compare_total(self._over_ranks(excess_of(self._host_total).reshape(-1), EXCESS))
+                self._compare_total(self._over_ranks(excess_of(self._host_total).reshape(-1), EXCESS_WORDS))
         return self._last
 
     def _compare_total(self, excess: Units) -> None:

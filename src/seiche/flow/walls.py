@@ -93,9 +93,10 @@ class WallStages:
         component = self.component
         closed = closed_components(region, world, component, count) & has_rounding
         all_links, is_moving = links_of(region, walls, world, component)
-        is_resting = ~is_moving & ~all_links.halfway & ~all_links.late
+        is_resting = ~is_moving & ~all_links.halfway & ~all_links.after_iolets
         resting, rim, moving = (
-            all_links.chosen(mask, layout.item, layout.interior) for mask in (is_resting, all_links.late, is_moving)
+            all_links.chosen(mask, layout.item, layout.interior)
+            for mask in (is_resting, all_links.after_iolets, is_moving)
         )
         wall_sites = np.unique(np.concatenate([links.row for links in (resting, moving, rim)]))
         present = world.allreduce_sum(np.bincount(component[wall_sites], minlength=count)) > 0
@@ -146,7 +147,7 @@ class WallStages:
             # After the sweep, the populations are in the slots of the next phase.
             next_phase = (phase + 1) % layout.phases
             rim_members, _ = self._wall_members(rim, weight[2], next_phase)
-            self._add_rim(plan, rim_members, rim, layout.rebuild(next_phase, "late"))
+            self._add_rim(plan, rim_members, rim, layout.rebuild_call(next_phase, "after iolets"))
             self._phases.append(plan)
 
     def _reserve(self, resting: WallLinks, moving: WallLinks, rim: WallLinks, sites: npt.NDArray[np.int64]) -> None:
@@ -155,7 +156,7 @@ class WallStages:
         for links in (resting, moving):
             self._layout.reserve(Use.RETURNED, links.row, links.q)
             self._layout.reserve(Use.INCOMING, links.row[links.arrives], links.q[links.arrives])
-        self._layout.reserve(Use.LATE, rim.row, rim.q)
+        self._layout.reserve(Use.AFTER_IOLETS, rim.row, rim.q)
 
     def _wall_members(
         self, links: WallLinks, weight: Array, phase: int
@@ -241,7 +242,7 @@ class WallStages:
         return first, members, interior_blocks
 
     def _add_rim(self, plan: _Phase, rule: dict[str, Any], links: WallLinks, rebuild: Action | None) -> None:
-        """Add the returns along `late` links, computed before and stored after the iolet stages replace values."""
+        """Add the returns along `after_iolets` links, computed before and stored after the iolet stages."""
         count = len(links.row)
         if not count:
             return
@@ -272,7 +273,7 @@ class WallStages:
 
     def rebuild(self, phase: int, *, edge: bool) -> list[Stage]:
         """Return the stage that fills the population slots read by boundaries, if the layout needs one."""
-        action = self._layout.rebuild(phase, "edge" if edge else "interior")
+        action = self._layout.rebuild_call(phase, "edge" if edge else "interior")
         if action is None:
             return []
         name = "rebuild edge" if edge else "rebuild interior"

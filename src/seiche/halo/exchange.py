@@ -41,16 +41,16 @@ class _Direction:
         backend: Backend,
         world: World,
         plan: HaloPlan,
-        size: int,
+        item_bytes: int,
         *,
         owner_to_ghost: bool,
         transport: TransportName,
     ) -> None:
         sources, targets = (plan.owned, plan.ghosts) if owner_to_ghost else (plan.ghosts, plan.owned)
-        self.sent = tuple(size * len(slots) for slots in sources)
-        self.received = tuple(size * len(slots) for slots in targets)
+        self.sent_bytes = tuple(item_bytes * len(slots) for slots in sources)
+        self.received_bytes = tuple(item_bytes * len(slots) for slots in targets)
         self.transport: Transport = open_transport(
-            transport, backend, world, peers=plan.peers, sent=self.sent, received=self.received
+            transport, backend, world, peers=plan.peers, sent=self.sent_bytes, received=self.received_bytes
         )
         self.source_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *sources]))
         self.target_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *targets]))
@@ -97,7 +97,7 @@ class HaloExchange:
         """
         self.backend, self.world, self.plan, self.store = backend, world, plan, store
         self.transport, self._predict = transport, predict
-        self._size = np.dtype(store).itemsize
+        self._item_bytes = np.dtype(store).itemsize
         self._directions: dict[bool, _Direction] = {}
         #: Choices made by prediction; empty if the transport was specified or nothing could be predicted.
         self.decisions: list[Decision] = []
@@ -115,7 +115,7 @@ class HaloExchange:
     @property
     def bytes(self) -> int:
         """Bytes that this rank sends and receives in one exchange of any mode."""
-        return self._size * sum(len(slots) for slots in (*self.plan.owned, *self.plan.ghosts))
+        return self._item_bytes * sum(len(slots) for slots in (*self.plan.owned, *self.plan.ghosts))
 
     def sent(self, channel: str, mode: Mode = "gather") -> Messages:
         """Return the messages sent in one exchange."""
@@ -127,7 +127,7 @@ class HaloExchange:
 
     def _sizes(self, slots_by_peer: tuple[Slots, ...]) -> tuple[tuple[int, int], ...]:
         return tuple(
-            (peer, self._size * len(slots)) for peer, slots in zip(self.plan.peers, slots_by_peer, strict=True)
+            (peer, self._item_bytes * len(slots)) for peer, slots in zip(self.plan.peers, slots_by_peer, strict=True)
         )
 
     @property
@@ -255,7 +255,7 @@ class HaloExchange:
 
     def _direction(self, owner_to_ghost: bool) -> _Direction:
         if owner_to_ghost not in self._directions:
-            times = self._times(owner_to_ghost)
+            times = self._predicted_times(owner_to_ghost)
             if not times or not self._choose(owner_to_ghost, times):
                 self._directions[owner_to_ghost] = self._open(owner_to_ghost, self.transport)
         return self._directions[owner_to_ghost]
@@ -263,19 +263,19 @@ class HaloExchange:
     def _open(self, owner_to_ghost: bool, transport: str) -> _Direction:
         name = cast(TransportName, transport)
         return _Direction(
-            self.backend, self.world, self.plan, self._size, owner_to_ghost=owner_to_ghost, transport=name
+            self.backend, self.world, self.plan, self._item_bytes, owner_to_ghost=owner_to_ghost, transport=name
         )
 
-    def _times(self, owner_to_ghost: bool) -> dict[str, float]:
+    def _predicted_times(self, owner_to_ghost: bool) -> dict[str, float]:
         """Return the predicted seconds by transport; empty without a predictor or if there is no choice."""
         if self._predict is None or self.transport != "auto" or self.world.size == 1:
             return {}
         if is_emulated(
             self.backend, self.world
-        ):  # the machine file describes other hardware: a prediction would measure anew
+        ):  # the machine file describes other hardware: a prediction would require new measurements
             return {}
         owned_bytes, ghost_bytes = (
-            [self._size * len(slots) for slots in lists] for lists in (self.plan.owned, self.plan.ghosts)
+            [self._item_bytes * len(slots) for slots in lists] for lists in (self.plan.owned, self.plan.ghosts)
         )
         sent, received = (owned_bytes, ghost_bytes) if owner_to_ghost else (ghost_bytes, owned_bytes)
         return self._predict(self.backend, self.world, self.plan.peers, sent, received, graphs=self.use_graphs)
@@ -357,7 +357,7 @@ class HaloExchange:
             raise TransportError(f"halo mode {mode!r} is unknown: use 'gather', 'scatter' or 'scatter_add'")
         if mode == "scatter_add" and self.store == "float16":
             raise TransportError("scatter_add of float16 would round every sum; use float32 or float64")
-        if array.nbytes < self._size * self.plan.slots:
+        if array.nbytes < self._item_bytes * self.plan.slots:
             raise TransportError(
                 f"rank {self.world.rank}: an array of {array.nbytes} B is too small"
                 f" for a halo plan of {self.plan.slots} {self.store} slots"
@@ -370,12 +370,12 @@ class HaloExchange:
         """Bind the pack and unpack launches of the array at `pointer`."""
         unpack: Action = "UnpackAdd" if mode == "scatter_add" else "Unpack"
         backend, transport, common = self.backend, direction.transport, (self.store, pointer)
-        sources = {"slots": direction.source_slots, "sizes": direction.sent}
+        sources = {"slots": direction.source_slots, "sizes": direction.sent_bytes}
         packs = tuple(
             in_order(message_launches(backend, "Pack", *common, **sources, addresses=addresses))
             for addresses in transport.outgoing
         )
-        targets = {"slots": direction.target_slots, "sizes": direction.received, "disjoint": direction.disjoint}
+        targets = {"slots": direction.target_slots, "sizes": direction.received_bytes, "disjoint": direction.disjoint}
         unpacks = tuple(
             in_order(message_launches(backend, unpack, *common, **targets, addresses=addresses))
             for addresses in transport.incoming

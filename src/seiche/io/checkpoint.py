@@ -44,7 +44,7 @@ from seiche.io.checkpoint_format import (
     read_metadata,
 )
 from seiche.io.checkpoint_rows import ALL as ALL
-from seiche.io.checkpoint_rows import Keys, read_numbers, read_rows
+from seiche.io.checkpoint_rows import Keys, read_replicated_arrays, read_rows
 from seiche.io.files import part_path, publish
 from seiche.io.parallel import ParallelFile, raise_on_all_ranks
 from seiche.io.state import Attribute, Rows, RowSet, State
@@ -182,7 +182,7 @@ def read_checkpoint(path: str | os.PathLike[str], world: World, keys: Mapping[st
         if metadata.version == 1:
             stored = dict(zip(keys, stored.values(), strict=False))
         rows = {name: read_rows(source, file, stored[name], keys[name]) for name in keys if name in stored}
-        state = State(metadata.step, rows, read_numbers(source, file, metadata), metadata.attributes)
+        state = State(metadata.step, rows, read_replicated_arrays(source, file, metadata), metadata.attributes)
     return state
 
 

@@ -20,15 +20,17 @@ from seiche.io.state import RowSet
 class RowSelection(Enum):
     """Alternative to a list of keys: all rows, in the order of their keys."""
 
-    ROW = "all rows"
+    ALL = "all rows"
 
 
-ALL = RowSelection.ROW
+ALL = RowSelection.ALL
 _DAMAGED = "damaged (checksum does not match)"
 Keys = npt.NDArray[np.int64] | RowSelection
 
 
-def read_numbers(path: Path, file: BufferedReader, metadata: CheckpointMetadata) -> dict[str, npt.NDArray[Any]]:
+def read_replicated_arrays(
+    path: Path, file: BufferedReader, metadata: CheckpointMetadata
+) -> dict[str, npt.NDArray[Any]]:
     """Return the replicated arrays; FormatError for a damaged one."""
     arrays = {}
     for name, layout in metadata.replicated.items():
@@ -66,11 +68,11 @@ def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys
         if complete[rows].any() or len(np.unique(rows)) != len(rows):
             raise FormatError(path, _location(layout, chunk), "a row is stored twice")
         complete[rows] = True
-        for number, item in enumerate(layout.arrays if len(rows) else (), start=1):
+        for array_index, item in enumerate(layout.arrays if len(rows) else (), start=1):
             if chunk.rows == 1:  # it may be large: read it without a copy
-                read_chunk(path, file, layout, chunk, number, target=arrays[item.name][rows[0] : rows[0] + 1])
+                read_chunk(path, file, layout, chunk, array_index, target=arrays[item.name][rows[0] : rows[0] + 1])
             else:
-                arrays[item.name][rows] = read_chunk(path, file, layout, chunk, number)[matches]
+                arrays[item.name][rows] = read_chunk(path, file, layout, chunk, array_index)[matches]
     if not complete.all():
         raise FormatError(path, f"{layout.name} {keys[~complete].min()}", "not stored")
     return RowSet(keys, layout.total, {name: _native(array) for name, array in arrays.items()})
@@ -81,14 +83,14 @@ def read_chunk(
     file: BufferedReader,
     layout: RowSetLayout,
     chunk: Chunk,
-    number: int,
+    array_index: int,
     *,
     target: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return the keys (`number` 0) or the values of an array in `chunk` after verifying them."""
-    array = (layout.keys, *layout.arrays)[number]
+    """Return the keys (`array_index` 0) or the values of an array in `chunk` after verifying them."""
+    array = (layout.keys, *layout.arrays)[array_index]
     values = np.empty((chunk.rows, *array.shape), array.dtype) if target is None else target
-    if not _read_into(values, file, array.offset + chunk.first * array.row_bytes, chunk.checksums[number]):
+    if not _read_into(values, file, array.offset + chunk.first * array.row_bytes, chunk.checksums[array_index]):
         raise FormatError(path, f"array {array.name!r} of the {_location(layout, chunk)}", _DAMAGED)
     return values
 

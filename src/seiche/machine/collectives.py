@@ -140,7 +140,7 @@ class Exchange:
 
     @property
     def can_reconsider(self) -> bool:
-        """Return whether a machine file chose the strategy."""
+        """Return whether the strategy was chosen from the data in a machine file."""
         return bool(self.decision.measured)
 
     def check(self) -> None:

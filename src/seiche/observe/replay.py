@@ -9,16 +9,19 @@ from collections.abc import Iterator, Sequence
 from seiche.observe.sample import Sample
 
 
-class _Rank:
+class _RankReplay:
     """Position of a rank in its sampled steps."""
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self.time, self.done = 0.0, False
-        self._events = self._walk(samples)
+        self._events = self._replayed(samples)
         self.next: tuple[str, str, int] | None = None
 
-    def _walk(self, samples: Sequence[Sample]) -> Iterator[tuple[str, str, int]]:
-        """Yield (kind, channel, peer) of each message event; advance the time by useful spans in between."""
+    def _replayed(self, samples: Sequence[Sample]) -> Iterator[tuple[str, str, int]]:
+        """Yield (kind, channel, peer) of each message event, and ("barrier", channel, number of the barrier).
+
+        The time advances by the useful spans in between.
+        """
         barriers = 0
         for sample in samples:
             for span in sample.spans:
@@ -30,8 +33,8 @@ class _Rank:
                 channel = span.messages.channel
                 yield from (("send", channel, peer) for peer, size in span.messages.sent if size)
                 yield from (("receive", channel, peer) for peer, size in span.messages.received if size)
-                if span.messages.everyone:
-                    yield "everyone", channel, barriers
+                if span.messages.is_collective:
+                    yield "barrier", channel, barriers
                     barriers += 1
 
     def advance(self) -> None:
@@ -53,47 +56,47 @@ def ideal_seconds(ranks: Sequence[Sequence[Sample]]) -> tuple[float, float]:
     common = set.intersection(*(({sample.step for sample in samples}) for samples in ranks)) if ranks else set()
     common_samples = [[sample for sample in samples if sample.step in common] for samples in ranks]
     measured = max((sum(sample.seconds for sample in samples) for samples in common_samples), default=0.0)
-    walkers = [_Rank(samples) for samples in common_samples]
+    replays = [_RankReplay(samples) for samples in common_samples]
     sent: defaultdict[tuple[str, int, int], deque[float]] = defaultdict(deque)
     barriers: defaultdict[tuple[str, int], dict[int, float]] = defaultdict(dict)
-    for walker in walkers:
-        walker.advance()
-    while not all(walker.done for walker in walkers):
+    for replay in replays:
+        replay.advance()
+    while not all(replay.done for replay in replays):
         progressed = False
-        for rank, walker in enumerate(walkers):
-            while walker.next is not None and _process(walker, rank, sent, barriers, len(walkers)):
-                walker.advance()
+        for rank, replay in enumerate(replays):
+            while replay.next is not None and _process(replay, rank, sent, barriers, len(replays)):
+                replay.advance()
                 progressed = True
         if not progressed:
-            waiting = next(rank for rank, walker in enumerate(walkers) if not walker.done)
-            event = walkers[waiting].next
+            waiting = next(rank for rank, replay in enumerate(replays) if not replay.done)
+            event = replays[waiting].next
             assert event is not None
-            source = "the other ranks" if event[0] == "everyone" else f"a message of rank {event[2]}"
+            source = "the other ranks" if event[0] == "barrier" else f"a message from rank {event[2]}"
             raise ValueError(f"deadlock in the samples: rank {waiting} waits for {source} ({event[1]})")
-    return measured, min(measured, max((walker.time for walker in walkers), default=0.0))
+    return measured, min(measured, max((replay.time for replay in replays), default=0.0))
 
 
 def _process(
-    walker: _Rank,
+    replay: _RankReplay,
     rank: int,
     sent: defaultdict[tuple[str, int, int], deque[float]],
     barriers: defaultdict[tuple[str, int], dict[int, float]],
     ranks: int,
 ) -> bool:
     """Process the next event of a rank; return False if the rank must wait."""
-    assert walker.next is not None
-    kind, channel, peer = walker.next
+    assert replay.next is not None
+    kind, channel, peer_or_barrier = replay.next
     if kind == "send":
-        sent[channel, rank, peer].append(walker.time)
+        sent[channel, rank, peer_or_barrier].append(replay.time)
         return True
     if kind == "receive":
-        if not sent[channel, peer, rank]:
+        if not sent[channel, peer_or_barrier, rank]:
             return False
-        walker.time = max(walker.time, sent[channel, peer, rank].popleft())
+        replay.time = max(replay.time, sent[channel, peer_or_barrier, rank].popleft())
         return True
-    arrivals = barriers[channel, peer]  # `peer` is the number of the barrier
-    arrivals.setdefault(rank, walker.time)
+    arrivals = barriers[channel, peer_or_barrier]
+    arrivals.setdefault(rank, replay.time)
     if len(arrivals) < ranks:
         return False
-    walker.time = max(arrivals.values())
+    replay.time = max(arrivals.values())
     return True

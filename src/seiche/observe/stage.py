@@ -11,14 +11,14 @@ from dataclasses import dataclass
 class Messages:
     """Messages between this rank and its peers in one step: (peer, bytes), at most one per peer and direction.
 
-    `channel` identifies an exchange; messages within a channel are received in the order of sending. With `everyone`
-    the stage includes a global synchronisation (such as a sum over ranks).
+    `channel` identifies an exchange; messages within a channel are received in the order of sending. With
+    `is_collective` the stage includes a global synchronisation (such as a sum over ranks).
     """
 
     channel: str
     sent: tuple[tuple[int, int], ...] = ()
     received: tuple[tuple[int, int], ...] = ()
-    everyone: bool = False
+    is_collective: bool = False
 
 
 @dataclass(frozen=True)

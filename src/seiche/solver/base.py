@@ -27,7 +27,7 @@ from seiche.solver.state import State
 
 @dataclass(frozen=True)
 class Health:
-    """Result of a check of a finite state; `values` are numbers of the whole domain by name, such as "mach"."""
+    """Result of a check that found all values finite; `values` are results for the whole domain, such as "mach"."""
 
     step: int
     values: Mapping[str, float] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class StepExchange(Protocol):
 
     @property
     def can_reconsider(self) -> bool:
-        """Whether a machine file chose the transport."""
+        """Whether the transport was chosen from the data in a machine file."""
 
     def reconsider(self) -> bool:
         """Measure again and choose again (collective); return whether the choice changed."""
@@ -169,7 +169,7 @@ class SolverBase(ABC):
 
     # ---- hooks
 
-    def _before(self, steps: int) -> int:
+    def _prepare_steps(self, steps: int) -> int:
         """Prepare for at most `steps` steps; return the number of steps prepared, at least one."""
         return steps
 
@@ -180,8 +180,8 @@ class SolverBase(ABC):
     def _after_launch(self, steps: int) -> None:  # noqa: B027  (a hook)
         """Process a completed launch of `steps` steps; `step` is already the new number."""
 
-    def _after(self, steps: int) -> None:  # noqa: B027  (a hook)
-        """Finish the steps that `_before` prepared."""
+    def _finish_steps(self, steps: int) -> None:  # noqa: B027  (a hook)
+        """Finish the steps that `_prepare_steps` prepared."""
 
     def _collect(self) -> None:  # noqa: B027  (a hook)
         """Copy records to the host when the device is idle."""
@@ -200,7 +200,7 @@ class SolverBase(ABC):
         """Advance by `steps` steps and wait for them.
 
         Raises:
-            TransportError: a message of another rank did not arrive.
+            TransportError: a message from another rank did not arrive.
             UnstableError: a value of the state is not finite.
         """
         self.start(steps)
@@ -213,12 +213,12 @@ class SolverBase(ABC):
             end = self.step + steps
             while self.step < end:
                 first, begin = self.step, perf_counter_ns()
-                last = min(end, first + max(1, self._before(end - first)))
+                last = min(end, first + max(1, self._prepare_steps(end - first)))
                 self.timers.preparation.add(perf_counter_ns() - begin)
                 while self.step < last:
                     self._launch(last - self.step)
                 begin = perf_counter_ns()
-                self._after(last - first)
+                self._finish_steps(last - first)
                 self.timers.preparation.add(perf_counter_ns() - begin)
 
     def _launch(self, remaining: int) -> None:
@@ -254,7 +254,7 @@ class SolverBase(ABC):
         """Wait for all work submitted to the device, or for the work before `event`.
 
         Raises:
-            TransportError: a message of another rank did not arrive.
+            TransportError: a message from another rank did not arrive.
         """
         with self.timers.running(), self.timers.waiting():
             if event is None:

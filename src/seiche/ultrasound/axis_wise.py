@@ -15,7 +15,12 @@ from collections.abc import Sequence
 
 from seiche.backend import Array
 from seiche.observe.stage import Stage
-from seiche.ultrasound.equation_of_state import bind_equation_of_state, bind_power_law, finish_of, initial_density
+from seiche.ultrasound.equation_of_state import (
+    bind_equation_of_state,
+    bind_power_law,
+    final_operation_of,
+    initial_density,
+)
 from seiche.ultrasound.line_passes import LinePasses
 from seiche.ultrasound.medium_arrays import MediumArrays
 from seiche.ultrasound.state import Bound, DeviceState, stage, stages
@@ -89,7 +94,7 @@ def driven_axes(state: DeviceState) -> tuple[int, ...]:
 def density_sums(state: DeviceState) -> tuple[Array | None, Array | None]:
     """Return arrays for the sum of the densities before a step and for its rate, each None if unused."""
     backend, points = state.backend, state.problem.points
-    rate = None if finish_of(state) in ("lossless", "relaxation") else backend.zeros(points, state.real)
+    rate = None if final_operation_of(state) in ("lossless", "relaxation") else backend.zeros(points, state.real)
     return None if state.problem.BonA is None else backend.zeros(points, state.real), rate
 
 
@@ -98,5 +103,8 @@ def bind_pressure(
 ) -> list[Bound]:
     """Return the work from the densities to the pressure and their sum (eqs. 10 to 12)."""
     power_law = bind_power_law(state, medium_arrays)
-    finish, row = finish_of(state), state.extents[2]
-    return [bind_equation_of_state(state, medium_arrays, finish, rate=rate, total=total, rate_row=row), *power_law]
+    final_operation, row = final_operation_of(state), state.extents[2]
+    return [
+        bind_equation_of_state(state, medium_arrays, final_operation, rate=rate, total=total, rate_row=row),
+        *power_law,
+    ]

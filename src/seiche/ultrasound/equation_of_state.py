@@ -13,8 +13,8 @@ from seiche.ultrasound.medium_arrays import MediumArrays
 from seiche.ultrasound.state import Bound, DeviceState, stage
 
 
-def finish_of(state: DeviceState) -> registry.Finish:
-    """Return which equation of state the medium has."""
+def final_operation_of(state: DeviceState) -> registry.Finish:
+    """Return the final operation of the density kernels: the equation of state of the medium."""
     absorption = state.problem.absorption
     if state.problem.relaxation is not None:
         return "relaxation"
@@ -23,25 +23,25 @@ def finish_of(state: DeviceState) -> registry.Finish:
     return "stokes" if absorption.stokes else "power-law"
 
 
-def finish_members(state: DeviceState, finish: registry.Finish) -> dict[str, object]:
-    """Return the kernel members of an equation of state."""
-    if finish == "relaxation":
+def final_operation_members(state: DeviceState, final_operation: registry.Finish) -> dict[str, object]:
+    """Return the kernel members of a final operation."""
+    if final_operation == "relaxation":
         return {"p": state.p, **_relaxation_members(state)}
-    if finish == "store-rate":
+    if final_operation == "store-rate":
         return {"term": state.work[0]}
-    if finish == "power-law":
+    if final_operation == "power-law":
         return {"p": state.p, "rate_out": state.work[0], "rho_out": state.work[1]}
     return {"p": state.p}
 
 
-def coefficients_of(state: DeviceState, finish: registry.Finish) -> list[str]:
-    """Return the coefficients of the medium that it uses, with the density itself."""
+def coefficients_of(state: DeviceState, final_operation: registry.Finish) -> list[str]:
+    """Return the coefficients of the medium that a final operation uses, and the ambient density."""
     names = ["rho0"]
-    if finish in ("lossless", "stokes", "relaxation"):
+    if final_operation in ("lossless", "stokes", "relaxation"):
         names.append("c0")
-    if finish == "stokes":
+    if final_operation == "stokes":
         names.append("tau")
-    if state.problem.BonA is not None and finish not in ("store-rate", "store-sum"):
+    if state.problem.BonA is not None and final_operation not in ("store-rate", "store-sum"):
         names.append("BonA")
     return names
 
@@ -49,7 +49,7 @@ def coefficients_of(state: DeviceState, finish: registry.Finish) -> list[str]:
 def bind_equation_of_state(
     state: DeviceState,
     medium_arrays: MediumArrays,
-    finish: registry.Finish,
+    final_operation: registry.Finish,
     *,
     rate: Array | None = None,
     total: Array | None = None,
@@ -57,9 +57,11 @@ def bind_equation_of_state(
 ) -> Bound:
     """Return the kernel from the densities and their `rate` (rows of `rate_row` numbers) to pressure or sum `total`."""
     problem = state.problem
-    varying, medium = medium_arrays.members(*coefficients_of(state, finish))
-    spec = registry.state_of_density(problem.dimensions, varying, problem.BonA is not None, finish, state.precision)
-    members = {"term": total} if finish == "store-sum" else finish_members(state, finish)
+    varying, medium = medium_arrays.members(*coefficients_of(state, final_operation))
+    spec = registry.state_of_density(
+        problem.dimensions, varying, problem.BonA is not None, final_operation, state.precision
+    )
+    members = {"term": total} if final_operation == "store-sum" else final_operation_members(state, final_operation)
     fields = {"rho": state.rho, "rate": rate, "total": total, "medium": medium, "rows": state.rows}
     return state.bind(spec, **fields, finish=members, rate_row=rate_row)
 

@@ -20,8 +20,8 @@ from seiche.ultrasound.equation_of_state import (
     bind_equation_of_state,
     bind_power_law,
     coefficients_of,
-    finish_members,
-    finish_of,
+    final_operation_members,
+    final_operation_of,
     initial_density,
 )
 from seiche.ultrasound.medium_arrays import MediumArrays
@@ -51,8 +51,10 @@ class ExactScheme:
         self._layer = state.upload(operators.pml_table(problem, staggered=False))
         self._staggered_layer = state.upload(operators.pml_table(problem, staggered=True))
         self._no_layer = state.upload(operators.ones_table(problem))
-        finish, row = finish_of(state), 2 * state.rows["half"]
-        self._pressure_alone = bind_equation_of_state(state, self._medium, finish, rate=state.work[0], rate_row=row)
+        final_operation, padded_row_length = final_operation_of(state), 2 * state.rows["half"]
+        self._pressure_alone = bind_equation_of_state(
+            state, self._medium, final_operation, rate=state.work[0], rate_row=padded_row_length
+        )
         self._prepare()
 
     def _prepare(self) -> None:
@@ -66,7 +68,7 @@ class ExactScheme:
         self._velocity_without_layer = [self._bind_velocity(self._no_layer, -dt / 2)]
         fractional = bind_power_law(state, self._medium)
         self._fractional = {key: fractional for key in (False, True)}
-        self._density_and_pressure = [self._bind_density(finish_of(state))]
+        self._density_and_pressure = [self._bind_density(final_operation_of(state))]
         self._density_alone = self._bind_density("store-rate")
 
     def _bind_gradient(self) -> list[Bound]:
@@ -91,13 +93,13 @@ class ExactScheme:
         spec = registry.velocity(state.problem.dimensions, kind, state.precision)
         return state.bind(spec, u=state.u, gradient=state.work, pml=layer, density=members, rows=state.rows, dt=dt)
 
-    def _bind_density(self, finish: registry.Finish) -> Bound:
+    def _bind_density(self, final_operation: registry.Finish) -> Bound:
         state, nonlinear = self._state, self._state.problem.BonA is not None
-        varying, medium = self._medium.members(*coefficients_of(state, finish))
+        varying, medium = self._medium.members(*coefficients_of(state, final_operation))
         return state.bind(
-            registry.density(state.problem.dimensions, varying, nonlinear, finish, state.precision),
+            registry.density(state.problem.dimensions, varying, nonlinear, final_operation, state.precision),
             **{"rho": state.rho, "derivative": state.work, "pml": self._layer, "medium": medium, "rows": state.rows},
-            finish=finish_members(state, finish),
+            finish=final_operation_members(state, final_operation),
             dt=state.problem.dt,
         )
 

@@ -24,7 +24,7 @@ from seiche.kernels.registry import kspace as registry
 from seiche.kernels.registry import kspace_passes as passes
 from seiche.kernels.registry.kspace_lines import fixed_transform
 from seiche.ultrasound import operators
-from seiche.ultrasound.equation_of_state import coefficients_of, finish_members, finish_of
+from seiche.ultrasound.equation_of_state import coefficients_of, final_operation_members, final_operation_of
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.line_items import Axis, ItemSpan, LineRows
 from seiche.ultrasound.problem import Problem
@@ -182,25 +182,25 @@ class ExactLinesScheme(ExactScheme):
     def _density_rows(self) -> list[Bound]:
         """Return the conservation of mass; power-law rows that no neighbour needs are also transformed."""
         state, owned = self._state, self._rows.owned
-        finish = finish_of(state)
-        if finish != "power-law" or not self._rows.slabs:
-            return [self._row_density(owned, finish)]
+        final_operation = final_operation_of(state)
+        if final_operation != "power-law" or not self._rows.slabs:
+            return [self._row_density(owned, final_operation)]
         inside = self._rows.complete(behind_sent=True) if self._rows.cut else owned
         if not inside.count:
-            return [self._row_density(owned, finish)]
-        borders = [self._row_density(border, finish) for border in owned.around(inside) if border.count]
-        return [*borders, self._row_density(inside, finish, transform=True)]
+            return [self._row_density(owned, final_operation)]
+        borders = [self._row_density(border, final_operation) for border in owned.around(inside) if border.count]
+        return [*borders, self._row_density(inside, final_operation, transform=True)]
 
-    def _row_density(self, span: ItemSpan, finish: registry.Finish, *, transform: bool = False) -> Bound:
+    def _row_density(self, span: ItemSpan, final_operation: registry.Finish, *, transform: bool = False) -> Bound:
         state, problem = self._state, self._state.problem
         absorption = problem.absorption
-        varying, medium = self._medium.members(*coefficients_of(state, finish))
+        varying, medium = self._medium.members(*coefficients_of(state, final_operation))
         kind = self._last_axis.shape, self._dimensions, varying, problem.BonA is not None
         if transform and absorption is not None:
             spec = passes.row_density_onward(*kind, losses=absorption.losses, dispersion=absorption.dispersion)
             results: dict[str, object] = {"p": state.p, "rates": state.work[0], "densities": state.work[1]}
         else:
-            spec, results = passes.row_density(*kind, finish), finish_members(state, finish)
+            spec, results = passes.row_density(*kind, final_operation), final_operation_members(state, final_operation)
         members = {**self._row_members(), "rho": state.rho, "pml": self._layer, "medium": medium, "finish": results}
         return state.bind(spec, begin=span.first, items=span.count, **members, dt=problem.dt)
 

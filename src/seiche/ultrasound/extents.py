@@ -26,17 +26,17 @@ _MAX_PRIME = 11
 _ADVISED_PRIME = 7
 
 
-def slow_extents(problem: Problem) -> tuple[str, ...]:
+def slow_extent_advice(problem: Problem) -> tuple[str, ...]:
     """Return advice for the axes of a grid whose extents have a large prime factor; transforms of these are slow."""
     messages = []
     for name, extent in zip(problem.axes, problem.shape, strict=True):
         end = problem.outer_end if problem.is_radial(name) else None
-        prime = _prime_of(extent, end)
+        prime = _largest_prime(extent, end)
         if prime > _MAX_PRIME:
             lower, upper = extent, extent
-            while lower > 2 and _prime_of(lower, end) > _ADVISED_PRIME:
+            while lower > 2 and _largest_prime(lower, end) > _ADVISED_PRIME:
                 lower -= 1
-            while _prime_of(upper, end) > _ADVISED_PRIME:
+            while _largest_prime(upper, end) > _ADVISED_PRIME:
                 upper += 1
             extension = "" if end is None else " after symmetric extension across the axis"
             messages.append(
@@ -46,7 +46,7 @@ def slow_extents(problem: Problem) -> tuple[str, ...]:
     return tuple(messages)
 
 
-def _prime_of(extent: int, end: OuterEnd | None) -> int:
+def _largest_prime(extent: int, end: OuterEnd | None) -> int:
     """Return the largest prime factor of the length of a transform; with an outer `end`, that of a radial axis."""
     return largest_prime_factor(extent if end is None else continued_points(extent, end))
 
@@ -67,7 +67,7 @@ def widen_overlaps(parts: Sequence[Part], real: Real) -> list[Part] | None:
     """
     result = []
     for part in parts:
-        windows = [_window(window, axis, len(part.windows), real) for axis, window in enumerate(part.windows)]
+        windows = [_widened_window(window, axis, len(part.windows), real) for axis, window in enumerate(part.windows)]
         widened_windows = tuple(window for window in windows if window is not None)
         if len(widened_windows) < len(windows) or len(windows) < 2:
             return None
@@ -75,7 +75,8 @@ def widen_overlaps(parts: Sequence[Part], real: Real) -> list[Part] | None:
     return result
 
 
-def _window(window: Window, axis: int, dimensions: int, real: Real) -> Window | None:
+def _widened_window(window: Window, axis: int, dimensions: int, real: Real) -> Window | None:
+    """Return a window with an extent that the built-in transforms support, None if there is none nearby."""
     min_extent, is_last_axis = window.extent, axis == dimensions - 1
     if not window.overlap:
         return window if fixed_transform(min_extent, is_last_axis, real) is not None else None

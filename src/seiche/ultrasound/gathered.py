@@ -13,7 +13,7 @@ from seiche.domain.world import World
 from seiche.solver.state import RowSet
 from seiche.ultrasound.local_basis import points_in
 from seiche.ultrasound.partition import Partition
-from seiche.ultrasound.records import Recorder, Request, Sink, aggregate_of, finished, series_of
+from seiche.ultrasound.records import Recorder, Request, Sink, aggregate_of, final_value, series_of
 from seiche.ultrasound.state import DeviceState
 from seiche.ultrasound.weighted_sensors import WeightedSensors
 
@@ -170,7 +170,7 @@ class Records:
         """Return an aggregate: (sensors,), or the grid's shape for "_all"; root mean squares of the steps so far."""
         if self._sums is not None and not name.endswith("_all"):
             return aggregate_of(name, self.series(series_of(name)))
-        return finished(name, self.raw_aggregate(name), self.local.recorded, self._partition.shape)
+        return final_value(name, self.raw_aggregate(name), self.local.recorded, self._partition.shape)
 
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase), by index in `Request.harmonics`."""

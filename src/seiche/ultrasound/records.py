@@ -81,7 +81,7 @@ class Request:
         return tuple(
             name
             for quantity in self.quantities
-            if (_rule(quantity) in _RULES) != series
+            if (_suffix(quantity) in _RULES) != series
             for name in components_of(quantity, axes)
         )
 
@@ -91,8 +91,8 @@ def components_of(quantity: str, axes: Sequence[str]) -> tuple[str, ...]:
     return (quantity,) if quantity[0] == "p" else tuple(f"u{axis}{quantity[1:]}" for axis in axes)
 
 
-def _rule(quantity: str) -> str:
-    """Return the rule of an aggregate, or another string for a series."""
+def _suffix(quantity: str) -> str:
+    """Return the suffix of a quantity, such as "max" for "p_max" and "p_max_all"; "" for "p" and "u"."""
     return quantity[1:].lstrip("_").removesuffix("_all")
 
 
@@ -106,19 +106,19 @@ class _Series:
 
 
 class Recorder:
-    """Records of a request from the fields of a state, with the number of `sensors` and of steps `recorded`."""
+    """Records the requested quantities. `sensors` is the number of sensors, `recorded` that of recorded steps."""
 
     def __init__(self, state: DeviceState, request: Request) -> None:
         """Bind rings and aggregates; raise CaseError for an unknown quantity, or a sensor outside the grid."""
         self._state, self.request, self.sensors, self.real = state, request, request.sensors, state.real
         self._series: dict[str, _Series] = {}
         self.aggregates: dict[str, Array] = {}
-        self._work: list[Bound] = []
-        self._harmonic_work: list[Bound] = []
+        self._kernels: list[Bound] = []
+        self._harmonic_kernels: list[Bound] = []
         self._harmonics: list[tuple[Array, Array]] = []
         self.recorded = 0
         self._check()
-        self._sensors = self._sensor_members(padded=False)
+        self._sensors = self._sensor_arguments(padded=False)
         for quantity in request.quantities:
             arrays = [state.p] if quantity[0] == "p" else list(state.u)
             for name, array in zip(components_of(quantity, state.problem.axes), arrays, strict=True):
@@ -136,11 +136,11 @@ class Recorder:
         for indices in (request.points, request.nodes):
             if indices is not None and indices.size and (indices.min() < 0 or indices.max() >= points):
                 raise CaseError(f"sensor: a point lies outside the grid of {points} points")
-        shifted_for_others = self._state.local is not None  # all ranks take part in the transforms
+        is_distributed = self._state.local is not None  # all ranks take part in the transforms
         needs_sensors = [
             name
             for name in request.quantities
-            if not name.endswith("_all") and not (shifted_for_others and name == "u_non_staggered")
+            if not name.endswith("_all") and not (is_distributed and name == "u_non_staggered")
         ]
         if not self.sensors and needs_sensors:
             raise CaseError("sensor: has no points")
@@ -159,14 +159,14 @@ class Recorder:
                 raise CaseError(f"record: {name} exceed the Nyquist frequency, {nyquist_frequency:g} Hz")
             self._separation(harmonic)
 
-    def _sensor_members(self, *, padded: bool) -> tuple[registry.SensorKind, dict[str, Any]]:
-        """Return kind and members of the sensors, for arrays (points,) or for padded rows."""
+    def _sensor_arguments(self, *, padded: bool) -> tuple[registry.SensorKind, dict[str, Any]]:
+        """Return the kind and the kernel arguments of the sensors, for arrays (points,) or for padded rows."""
         request, state = self.request, self._state
 
         def upload(indices: npt.NDArray[np.int64]) -> Array:
             if padded:
-                length, room = state.extents[2], 2 * state.rows["half"]
-                indices = indices // length * room + indices % length
+                length, padded_length = state.extents[2], 2 * state.rows["half"]
+                indices = indices // length * padded_length + indices % length
             return state.backend.upload(np.ascontiguousarray(indices, np.uint32).reshape(-1))
 
         if request.nodes is not None and request.weights is not None:
@@ -178,11 +178,11 @@ class Recorder:
         return "points", {"points": None}
 
     def _add(self, name: str, quantity: str, array: Array) -> None:
-        if _rule(quantity) in _RULES:
+        if _suffix(quantity) in _RULES:
             self._add_aggregate(name, quantity, array)
             return
         if not self.sensors:
-            self._work += self._shift(name[1])
+            self._kernels += self._shift(name[1])
             return
         ring_rows = max(1, min(_RING_BYTES // (self.sensors * self._state.real.itemsize), self._remaining_rows()))
         ring = self._state.backend.zeros((ring_rows, self.sensors), self._state.real)
@@ -190,27 +190,29 @@ class Recorder:
         sensors = self._sensors
         if quantity.endswith("_non_staggered"):
             array = self._state.work[0:1]
-            self._work += self._shift(name[1])
-            sensors = self._sensor_members(padded=True)
-        sensor_kind, members = sensors
+            self._kernels += self._shift(name[1])
+            sensors = self._sensor_arguments(padded=True)
+        sensor_kind, arguments = sensors
         spec, clock = registry.sample(sensor_kind, self._state.precision), self._state.clock
         layout = {"first": self.request.first, "ring": ring_rows, "sensors": self.sensors}
-        sensor = {"field": array, **members}
-        self._work.append(self._state.bind(spec, items=self.sensors, sensor=sensor, series=ring, clock=clock, **layout))
+        sensor = {"field": array, **arguments}
+        self._kernels.append(
+            self._state.bind(spec, items=self.sensors, sensor=sensor, series=ring, clock=clock, **layout)
+        )
 
     def _remaining_rows(self) -> int:
         return self._state.problem.steps - self.request.first
 
     def _add_aggregate(self, name: str, quantity: str, array: Array) -> None:
         state, everywhere = self._state, quantity.endswith("_all")
-        rule, start = _RULES[_rule(quantity)]
+        rule, start = _RULES[_suffix(quantity)]
         items = state.problem.points if everywhere else self.sensors
         result = state.backend.upload(np.full(items, start, state.real))
         kind: registry.SensorKind
-        kind, members = ("everywhere", {}) if everywhere else self._sensors
+        kind, arguments = ("everywhere", {}) if everywhere else self._sensors
         self.aggregates[name] = result
         spec = registry.accumulate(kind, rule, state.precision)
-        self._work.append(state.bind(spec, items=items, sensor={"field": array, **members}, result=result))
+        self._kernels.append(state.bind(spec, items=items, sensor={"field": array, **arguments}, result=result))
 
     def _shift(self, axis: str) -> list[Bound]:
         """Return the work that interpolates a velocity component to the grid's points, in padded rows (eq. 19)."""
@@ -220,10 +222,12 @@ class Recorder:
         spectrum = state.work[0:1]
         source = state.u[component : component + 1]
         grid_axis = 3 - state.problem.dimensions + component
-        continued = state.continued(source, spectrum, state.parity_of(axis))
-        forward = [state.transforms.forward(None, spectrum)] if continued else state.forward(source, spectrum, 1)
+        extension_kernels = state.continued(source, spectrum, state.parity_of(axis))
+        forward = (
+            [state.transforms.forward(None, spectrum)] if extension_kernels else state.forward(source, spectrum, 1)
+        )
         return [
-            *continued,
+            *extension_kernels,
             *forward,
             state.bind_spectral(registry.spectral_shift(grid_axis, state.precision), spectrum=spectrum, shift=shift),
             state.transforms.inverse(spectrum),
@@ -239,27 +243,27 @@ class Recorder:
         spec = registry.harmonic("everywhere", state.precision)
         members = {"cosine": cosine, "sine": sine, "factors": state.upload(factors), "clock": state.clock, "first": 0}
         run = state.bind(spec, items=state.problem.points, sensor={"field": state.p}, **members)
-        self._harmonic_work.append(run)
+        self._harmonic_kernels.append(run)
 
     def is_recording(self, t: int) -> tuple[bool, bool]:
         """Return whether sensors, and whether harmonics, are recorded in step t."""
-        sensors = bool(self._work) and self.request.first <= t < self._state.problem.steps
+        sensors = bool(self._kernels) and self.request.first <= t < self._state.problem.steps
         return sensors, any(harmonic.first <= t < harmonic.last for harmonic in self.request.harmonics)
 
     def stages(self, sensors: bool, harmonics: bool) -> list[Stage]:
         """Return the stages that record the present fields for sensors and for harmonics; some may be messages."""
-        work = [*(self._work if sensors else ()), *(self._harmonic_work if harmonics else ())]
+        work = [*(self._kernels if sensors else ()), *(self._harmonic_kernels if harmonics else ())]
         if self._state.local is None:
             return [Stage("record", ActionSequence(work))]
         return stages("record", *work)
 
-    def recorded_of(self, steps: int) -> int:
+    def recorded_steps_after(self, steps: int) -> int:
         """Return how many of the first `steps` steps are recorded at the sensors."""
         return max(0, steps - self.request.first)
 
     def after_steps(self, steps: int) -> None:
         """Flush full rings after `steps` steps."""
-        self.recorded = self.recorded_of(steps)
+        self.recorded = self.recorded_steps_after(steps)
         for series in self._series.values():
             if self.recorded - series.written == series.rows:
                 self._flush(series)
@@ -314,7 +318,7 @@ class Recorder:
 
     def set_state(self, steps: int, rows: RowSet | None) -> None:
         """Continue after `steps` steps from raw aggregates, and series without a sink; CaseError if one is missing."""
-        recorded, in_memory = self.recorded_of(steps), self.request.sink is None
+        recorded, in_memory = self.recorded_steps_after(steps), self.request.sink is None
         aggregates = [name for name in self.aggregates if not name.endswith("_all")]
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(aggregates, ())
         shapes |= {f"{name}_series": (recorded,) for name in self._series if in_memory}
@@ -330,23 +334,23 @@ class Recorder:
 
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase), by index in `request.harmonics`."""
-        matrix, members = self._separation(self.request.harmonics[number])
+        matrix, same_window = self._separation(self.request.harmonics[number])
         if matrix is None:
             cosine, sine = (self._state.host(array) for array in self._harmonics[number])
         else:
-            row = 2 * members.index(number)
+            row = 2 * same_window.index(number)
             cosine, sine = (np.zeros(self._state.problem.shape, self.real) for _ in range(2))
-            for column, array in enumerate(array for k in members for array in self._harmonics[k]):
+            for column, array in enumerate(array for k in same_window for array in self._harmonics[k]):
                 sums = self._state.host(array)
                 cosine += self.real.type(matrix[row, column]) * sums
                 sine += self.real.type(matrix[row + 1, column]) * sums
         return np.hypot(cosine, sine), np.arctan2(-sine, cosine)
 
     def _separation(self, harmonic: Harmonics) -> tuple[npt.NDArray[np.float64] | None, list[int]]:
-        """Return the matrix that separates the tones with the window of a harmonic, and their numbers."""
+        """Return the matrix that separates the tones with the window of a harmonic, and their indices."""
         window, harmonics = (harmonic.first, harmonic.last), self.request.harmonics
-        members = [k for k, other in enumerate(harmonics) if (other.first, other.last) == window]
-        return separation([harmonics[k].frequency for k in members], *window, self._state.problem.dt), members
+        same_window = [k for k, other in enumerate(harmonics) if (other.first, other.last) == window]
+        return separation([harmonics[k].frequency for k in same_window], *window, self._state.problem.dt), same_window
 
 
 def series_of(name: str) -> str:
@@ -362,7 +366,7 @@ def aggregate_of(name: str, series: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(series.max(axis=0) if name.endswith("_max") else series.min(axis=0))
 
 
-def finished(name: str, raw: npt.NDArray[Any], recorded: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def final_value(name: str, raw: npt.NDArray[Any], recorded: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """Return the value of a raw aggregate after `recorded` steps; grid fields have the shape of the grid."""
     values = np.sqrt(raw / max(1, recorded)) if name.endswith("_rms") else raw
     return values.reshape(shape) if name.endswith("_all") else values

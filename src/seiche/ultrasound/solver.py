@@ -196,7 +196,7 @@ class UltrasoundSolver(SolverBase):
         pressure = np.ascontiguousarray(self._partition.problem.initial_pressure, self._state.real)
         self.backend.assign(self._state.p, pressure.reshape(-1))
 
-    def _before(self, steps: int) -> int:
+    def _prepare_steps(self, steps: int) -> int:
         """Return the number of steps until the pressure is checked."""
         return min(steps, _CHECK_EVERY - self.step % _CHECK_EVERY)
 
@@ -219,7 +219,7 @@ class UltrasoundSolver(SolverBase):
         """Flush full rings of series."""
         self._recorder.after_steps(self.step)
 
-    def _after(self, steps: int) -> None:
+    def _finish_steps(self, steps: int) -> None:
         """Check the pressure at intervals."""
         if self.step % _CHECK_EVERY == 0:
             self.check()
@@ -320,7 +320,7 @@ class UltrasoundSolver(SolverBase):
             CaseError: an array is missing or has another shape, or sensors began to record at another step.
         """
         recorder, arrays, rows = self._recorder, self._arrays, state.rows.get("points")
-        recorded = recorder.recorded_of(state.step)
+        recorded = recorder.recorded_steps_after(state.step)
         if state.attributes.get("recorded", recorded) != recorded:
             raise CaseError(
                 f"state: {state.attributes['recorded']} of {state.step} steps are recorded; expected {recorded}"

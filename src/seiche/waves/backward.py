@@ -4,7 +4,7 @@
 The adjoint of a step first repeats it and keeps the state, traces and register of every stage. Then the stages of the
 adjoint run in reverse order, with u = b and k = a, velocities reversed. Each stage consists of
 
-- source slopes: derivatives by the strengths of sources
+- source slopes: derivatives with respect to the strengths of sources
 - mortar corrections, and mortar slopes: derivatives with respect to the impedances of coarse sides
 - elements: k <- k + dt L(u), u <- A u + B k, new traces, and the derivatives with respect to the media
 - mortar traces
@@ -45,7 +45,8 @@ class Backward:
 
     Attributes:
         forward: the forward steps.
-        sums: terms of the derivatives by the material parameters, (elements, sums) or (elements, sums, nodes).
+        sums: terms of the derivatives with respect to the material parameters, (elements, sums) or (elements, sums,
+            nodes).
         mortar_sums: derivatives with respect to the impedances of coarse sides of hanging faces at the nodes of their
             fine sides, (sides, children, kinds of wave, face nodes).
         source_sums: sums of dt, amplitude and b, (parts of sources, unknowns, nodes).

@@ -155,7 +155,7 @@ class LeapBackward:
             "elements": leap.elements,
             "gradient_terms": self.resistance_sums[number],
         }
-        spec = dg_adjoint.resistance_gradients(operator.disc)
+        spec = dg_adjoint.absorbing_boundary_gradients(operator.disc)
         return [Stage("resistance sums", *operator.launch(spec, 0, len(leap.absorbing), **members))]
 
     def _source_slopes(self, half: int) -> list[Stage]:

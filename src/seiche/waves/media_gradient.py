@@ -51,7 +51,7 @@ class MediaGradient:
                     self.impedances[:, element] += values.sum(1)
 
     def add_layer(self, sponge: Sponge, dt: float, sums: Floats) -> None:
-        """Add the derivatives by the decay rates of a layer, which are proportional to c_p.
+        """Add the derivatives with respect to the decay rates of a layer, which are proportional to c_p.
 
         `sums` has the invariants of a and the state after each step, (elements of the layer, invariants, nodes).
         """
@@ -72,7 +72,7 @@ class MediaGradient:
         self._of_rates[0][elements] += slopes if material.by_node else slopes.sum(1)
 
     def add_resistance(self, leap: Leapfrog, dt: float, sums: Floats) -> None:
-        """Add the derivatives by absorbing sides in leapfrog, whose rates are proportional to c_p or c_s.
+        """Add the derivatives at absorbing sides in leapfrog, whose rates are proportional to c_p or c_s.
 
         `sums` has the products of velocities and a before and after the damping, (2, elements, dim, nodes).
         """

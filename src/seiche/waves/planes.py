@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class PlaneGrid:
-    """A grid of points across a mesh: all of it in two dimensions, a plane across `normal` in three.
+    """A grid of points across a mesh: all of it in two dimensions, a plane perpendicular to axis `normal` in three.
 
     Attributes:
         axes: the two axes of the mesh in the plane.
@@ -26,13 +26,13 @@ class PlaneGrid:
         self,
         mesh: Mesh,
         nodes: int,
-        longest: int,
+        max_points: int,
         normal: int = 1,
         at: float | None = None,
         *,
         box: tuple[Floats, Floats] | None = None,
     ) -> None:
-        """Create at most `longest` points along a side, in the plane `at` (by default the middle) of axis `normal`.
+        """Create at most `max_points` points along a side, in the plane `at` (by default the middle) of axis `normal`.
 
         `box` has the corners of the grid, by default those of the mesh.
         """
@@ -40,7 +40,7 @@ class PlaneGrid:
         self._mesh, self._basis = mesh, Basis(nodes)
         self.axes = (0, 1) if mesh.dim == 2 else tuple(axis for axis in range(3) if axis != normal)
         sides = (upper - lower)[list(self.axes)]
-        counts = np.maximum(2, np.round(longest * sides / sides.max())).astype(int)
+        counts = np.maximum(2, np.round(max_points * sides / sides.max())).astype(int)
         self.shape = (int(counts[1]), int(counts[0]))
         ticks = [np.linspace(lower[axis], upper[axis], count) for axis, count in zip(self.axes, counts, strict=True)]
         self.points = np.empty((self.shape[0] * self.shape[1], mesh.dim))
@@ -53,12 +53,12 @@ class PlaneGrid:
         self._elements, row = np.unique(elements[self._own_points], return_inverse=True)
         self._row = row.reshape(-1)
         local = local[self._own_points]
-        self._along = [self._basis.values(local[:, axis]) for axis in self.axes]
-        self._across: Floats | None = None
+        self._in_plane_basis = [self._basis.values(local[:, axis]) for axis in self.axes]
+        self._normal_basis: Floats | None = None
         self._normal = normal
         if mesh.dim == 3:
             _, first = np.unique(self._row, return_index=True)
-            self._across = self._basis.values(local[first, normal])
+            self._normal_basis = self._basis.values(local[first, normal])
 
     @property
     def elements(self) -> npt.NDArray[np.int64]:
@@ -73,11 +73,11 @@ class PlaneGrid:
         """Return values of the fields of `elements` at the points of this rank."""
         n, dim = self._basis.n, self._mesh.dim
         values = np.asarray(fields, np.float64).reshape(-1, fields.shape[1], *(n,) * dim)
-        if self._across is not None:  # x varies fastest among nodes: the axes of the array are z, y, x
+        if self._normal_basis is not None:  # x varies fastest among nodes: the axes of the array are z, y, x
             values = np.moveaxis(values, -1 - self._normal, -1)
-            values = np.einsum("efabm,em->efab", values, self._across)
-        lines = np.einsum("pfba,pa->pfb", values[self._row], self._along[0])
-        return np.asarray(np.einsum("pfb,pb->pf", lines, self._along[1]))
+            values = np.einsum("efabm,em->efab", values, self._normal_basis)
+        lines = np.einsum("pfba,pa->pfb", values[self._row], self._in_plane_basis[0])
+        return np.asarray(np.einsum("pfb,pb->pf", lines, self._in_plane_basis[1]))
 
     def gather(self, fields: Floats, world: World) -> Floats | None:
         """Return values at all points on rank 0, (fields, *shape), None elsewhere (collective)."""

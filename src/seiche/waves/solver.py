@@ -368,7 +368,7 @@ class WaveSolver(SolverBase):
         peak = self.world.allreduce_max(np.array([self.backend.max_abs(motion)]))[0]
         return Health(self.step, {"largest_velocity": float(peak)})
 
-    def _before(self, steps: int) -> int:
+    def _prepare_steps(self, steps: int) -> int:
         """Start a window of steps without host work: set its clock and upload the amplitudes of sources."""
         first = self.step % self._window
         self.backend.assign(self._clock, np.array([first], np.uint64))
@@ -376,7 +376,7 @@ class WaveSolver(SolverBase):
             self.sources.send(self.step - first, self.step, self.dt)
         return min(self._window - first, steps)
 
-    def _after(self, steps: int) -> None:
+    def _finish_steps(self, steps: int) -> None:
         """Download the samples of a window."""
         if self.receivers is not None:
             first = (self.step - steps) % self._window

@@ -66,22 +66,22 @@ def overlap_halo_exchange(
     """
     mesh, sides, inner_sides = operator.mesh, operator.sides, operator.inner_sides
     per_team = dg.team_of(operator.disc).elements
-    items, inner = -(-mesh.count // per_team), mesh.interior // per_team
+    team_count, interior_teams = -(-mesh.count // per_team), mesh.interior // per_team
 
     def corrections(begin: int, end: int) -> list[Stage]:
         additional_launches = mortars(begin, end) if mortars is not None and begin < end else []
         return [*operator.mortar_stages(*state, begin, end), *additional_launches]
 
     if ghosts is None:
-        return [*corrections(0, sides), *sweep("elements", 0, items)]
+        return [*corrections(0, sides), *sweep("elements", 0, team_count)]
     send, receive = ghosts.stages(state[1])
     return [
         send,
         *corrections(0, inner_sides),
-        *sweep("elements interior", 0, inner),
+        *sweep("elements interior", 0, interior_teams),
         receive,
         *corrections(inner_sides, sides),
-        *sweep("elements edge", inner, items, ("receive halo",)),
+        *sweep("elements edge", interior_teams, team_count, ("receive halo",)),
     ]
 
 
@@ -118,7 +118,7 @@ class Sweeps:
         return launches if self._variant == "fused" else [*launches, self._integration(number, trace_index, dt, b)]
 
     def _sweep(self, number: int, trace_index: int, dt: float, b: float) -> Sweep:
-        """Return a function from a range of items to the launches before any separate integration."""
+        """Return a function from a range of teams to the launches before any separate integration."""
         operator, disc = self._operator, self._operator.disc
         per_team = dg.team_of(disc).elements
         kernels: list[tuple[str, KernelSpec, int, dict[str, Any]]] = []
@@ -153,9 +153,11 @@ class Sweeps:
             if begin == end:
                 return []
             launches = []
-            for kernel, spec, scale, members in kernels:
-                # An item is one element for some kernels, a team of `scale` elements for others.
-                first, last = begin * scale, min(end * scale, operator.mesh.count) if scale > 1 else end
+            for kernel, spec, items_per_team, members in kernels:
+                # An item is an element for the kernel "faces", a team for the others.
+                first, last = begin * items_per_team, end * items_per_team
+                if items_per_team > 1:
+                    last = min(last, operator.mesh.count)
                 launch = operator.launch(spec, first, last, **members)
                 launches.append(Stage(f"{name} {kernel}".strip(), *launch, predecessors))
             return launches

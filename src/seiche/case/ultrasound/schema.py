@@ -264,7 +264,7 @@ class RecordTable(Table):
 
 
 class HeatTable(Table):
-    """Heating of tissue by sound of the first of record.frequencies, and the thermal dose."""
+    """Heating of tissue by sound at the first of record.frequencies, and the thermal dose."""
 
     duration: PositiveTime = Field(description="duration of the sonication")
     cooling: Delay = Field(default=0.0, description="duration of the cooling afterwards")

@@ -26,7 +26,7 @@ from seiche.io.images import files_of_image
 from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
 from seiche.ultrasound.advice import MIN_PPW, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onset_error
-from seiche.ultrasound.extents import line_precision, slow_extents
+from seiche.ultrasound.extents import line_precision, slow_extent_advice
 from seiche.ultrasound.local_basis import Part, min_overlap
 from seiche.ultrasound.plan import OVERLAP, Decomposition, basis_of, parts_for
 from seiche.ultrasound.problem import Problem
@@ -133,7 +133,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     check_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
     request = request_of(grid, sensor, layers)
-    notes = slow_extents(problem)
+    notes = slow_extent_advice(problem)
     return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
 
 

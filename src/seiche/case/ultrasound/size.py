@@ -30,7 +30,7 @@ from seiche.case.ultrasound.sources import BallSource, Signal
 from seiche.errors import CaseError
 from seiche.ultrasound import Grid, Medium, Sensor
 from seiche.ultrasound.emitter import HALF_WIDTH, quadrature_of
-from seiche.ultrasound.extents import slow_extents
+from seiche.ultrasound.extents import slow_extent_advice
 from seiche.ultrasound.medium import on_grid
 from seiche.ultrasound.problem import MaskSource, Pml, Problem
 from seiche.ultrasound.records import Request
@@ -92,7 +92,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     check_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
     sensor, request = _records(case, grid, layers)
-    notes = (*slow_extents(problem), _NOTE.format(problem.points))
+    notes = (*slow_extent_advice(problem), _NOTE.format(problem.points))
     return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
 
 

@@ -28,7 +28,7 @@ class EmulatedTransport(Transport):
             TransportError: as for every transport.
         """
         super().__init__(backend, world, peers, sent, received)
-        self._label = world.comm.next_label() if world.emulated else 0
+        self._tag = world.comm.next_tag() if world.emulated else 0
         self._out, self._in = self.buffers(sent), self.buffers(received)
         self.outgoing = tuple(message_addresses(backend.pointer(buffer), sent) for buffer in self._out)
         self.incoming = tuple(message_addresses(backend.pointer(buffer), received) for buffer in self._in)
@@ -51,7 +51,7 @@ class EmulatedTransport(Transport):
         for peer, size in zip(self.peers, self.sent, strict=True):
             if size:
                 self.world.comm.put(
-                    peer, (self._label, buffer_index), self._out[buffer_index][begin : begin + size].tobytes()
+                    peer, (self._tag, buffer_index), self._out[buffer_index][begin : begin + size].tobytes()
                 )
             begin += size
 
@@ -63,7 +63,7 @@ class EmulatedTransport(Transport):
         begin = 0
         for peer, size in zip(self.peers, self.received, strict=True):
             if size:
-                message = self.world.comm.take(peer, (self._label, buffer_index))
+                message = self.world.comm.take(peer, (self._tag, buffer_index))
                 self._in[buffer_index][begin : begin + size] = np.frombuffer(message, np.uint8)
             begin += size
 

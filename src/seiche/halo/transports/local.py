@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages of a rank to itself: they remain in device memory."""
+"""Messages from a rank to itself: they remain in device memory."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class HostMemory(Memory):
     def open(self, handle: Any) -> RemoteMemory:
         """Verify the process by its nonce and read one byte."""
         process, address = handle
-        window = _AttachedMemory(process.number, address)
+        window = _AttachedMemory(process.pid, address)
         if address:
             verify_process(process)
             window.read(0, np.empty(1, np.uint8))

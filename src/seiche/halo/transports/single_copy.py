@@ -40,9 +40,9 @@ def permit_access() -> None:
 
 
 class Process(NamedTuple):
-    """A process to be accessed by others: its number, and a nonce with its address."""
+    """A process to be accessed by others: its process ID, and a nonce with its address."""
 
-    number: int
+    pid: int
     address: int
     nonce: bytes
 
@@ -57,12 +57,12 @@ def verify_process(process: Process) -> None:
     """Verify another process by reading its nonce.
 
     Raises:
-        OSError: its memory cannot be read, or the number belongs to another process (as in another container).
+        OSError: its memory cannot be read, or the process ID belongs to another process (as in another container).
     """
     content = np.zeros(NONCE, np.uint8)
-    read_memory(process.number, process.address, content)
+    read_memory(process.pid, process.address, content)
     if content.tobytes() != process.nonce:
-        raise OSError(f"process number {process.number} belongs to another process")
+        raise OSError(f"process ID {process.pid} belongs to another process")
 
 
 def read_memory(process: int, address: int, target: npt.NDArray[np.uint8]) -> None:

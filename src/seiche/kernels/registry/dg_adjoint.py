@@ -27,7 +27,7 @@ from .spec import KernelSpec, Members, Real, pointers
 
 
 def gradient_term_count(scheme: Discretisation) -> int:
-    """Return the number of sums over time per element or node, which give the derivatives by material parameters."""
+    """Return the number of sums over time per element or node for the derivatives with respect to the material."""
     return 3 if scheme.medium == "acoustic" else 5
 
 
@@ -77,7 +77,7 @@ def adjoint_stage(scheme: Discretisation, team: Team | None = None) -> KernelSpe
 
 
 def mortar_gradients(scheme: Discretisation) -> KernelSpec:
-    """Derivatives by the impedances of the coarse sides of nonconforming faces; one item per side."""
+    """Derivatives with respect to the impedances of the coarse sides of nonconforming faces; one item per side."""
     members: Members = (
         ("mortars", MORTARS),
         *pointers("u trace tape_u tape_trace gradient_terms"),
@@ -88,13 +88,13 @@ def mortar_gradients(scheme: Discretisation) -> KernelSpec:
 
 
 def layer_gradients(scheme: Discretisation) -> KernelSpec:
-    """Terms of the derivatives by the damping rates of an absorbing layer; one item per element of the layer."""
+    """Terms of the derivatives with respect to the damping rates of an absorbing layer; one item per element of it."""
     members = pointers("k state elements gradient_terms")
     return per_element(scheme, f"LayerGradients<{scheme.type}>", "dg/adjoint_sums.hpp", members, thread_per_node=True)
 
 
 def leapfrog_gradients(scheme: Discretisation) -> KernelSpec:
-    """Terms of the derivatives by the material parameters in a leapfrog step."""
+    """Terms of the derivatives with respect to the material parameters in a leapfrog step."""
     members: Members = (*pointers("a before middle after gradient_terms"), ("weights", (scheme.real, scheme.nodes)))
     threads = per_element(scheme, "", "", members, thread_per_node=True).threads
     return per_element(
@@ -102,14 +102,14 @@ def leapfrog_gradients(scheme: Discretisation) -> KernelSpec:
     )
 
 
-def resistance_gradients(scheme: Discretisation) -> KernelSpec:
+def absorbing_boundary_gradients(scheme: Discretisation) -> KernelSpec:
     """Terms of the derivatives at absorbing boundaries in the leapfrog scheme; one item per adjacent element."""
     members = pointers("a state elements gradient_terms")
     return per_element(scheme, f"ResistanceGradients<{scheme.type}>", "dg/adjoint_sums.hpp", members)
 
 
 def source_gradients(scheme: Discretisation, stages: int = 5) -> KernelSpec:
-    """Derivatives by the strengths of sources, for `stages` stages per step; one item per element with sources."""
+    """Derivatives with respect to source strengths, for `stages` stages per step; one item per element with sources."""
     members: Members = (
         *pointers("u elements first amplitudes clock gradient_terms"),
         ("sources", "int64"),
@@ -138,4 +138,4 @@ def other_kernels() -> Iterator[KernelSpec]:
                 source_gradients(scheme),
                 layer_gradients(scheme),
             )
-            yield from (taped_stage(scheme, "tape"), leapfrog_gradients(scheme), resistance_gradients(scheme))
+            yield from (taped_stage(scheme, "tape"), leapfrog_gradients(scheme), absorbing_boundary_gradients(scheme))

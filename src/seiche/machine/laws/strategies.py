@@ -32,7 +32,7 @@ class Topology:
         return self.nodes * self.gpus
 
     def counts(self) -> dict[str, float]:
-        """Return the number of messages of one GPU to all others by locality class."""
+        """Return the number of messages from one GPU to all others by locality class."""
         per_socket = self.gpus / self.sockets
         return {
             "on-socket": max(0.0, per_socket - 1),

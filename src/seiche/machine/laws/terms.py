@@ -26,7 +26,7 @@ def injection_rate(
 
     Args:
         senders: (n,) simultaneous senders of the node.
-        size: (n,) bytes of the message of one sender.
+        size: (n,) bytes of the message from one sender.
         seconds: (n,) time until all messages have arrived.
         curve: a single message; a is the alpha of the piece of `size`.
         total: (n,) bytes of the node, senders * size by default.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Timing of MPI messages: ping-pong, several simultaneous messages of a rank, several simultaneous senders."""
+"""Timing of MPI messages: ping-pong, several simultaneous messages from a rank, several simultaneous senders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seiche.machine.laws.models import Locality
 from seiche.observe.repeat import Timing, TimingSeries, Work, repeated, timed_pair, timed_together
 
 SIZES = tuple(2**k for k in range(23))
-#: Numbers of simultaneous messages and their bytes; bytes of messages of simultaneous senders.
+#: Numbers of simultaneous messages and their bytes; bytes of messages from simultaneous senders.
 MESSAGE_COUNTS, GAP_SIZES = (2, 4, 8, 16, 32), (8, 512, 8192)
 INJECTION_SIZES = (1 << 16, 1 << 18, 1 << 20)
 #: Bytes of simultaneous messages in both directions.
@@ -156,7 +156,7 @@ class MessageTimer:
         return rows
 
     def injection(self, selected: Sequence[tuple[int, int]], seconds: float) -> list[tuple[int, int, Timing]]:
-        """Return (senders, bytes of the message of each, timing) of simultaneous senders (collective)."""
+        """Return (senders, bytes of the message from each, timing) of simultaneous senders (collective)."""
         rows: list[tuple[int, int, Timing]] = []
         senders = sorted({*(2**k for k in range(len(selected).bit_length())), len(selected)} - {0})
         share = seconds / (len(senders) * len(INJECTION_SIZES))

@@ -123,7 +123,7 @@ class _Survey:
             if len(selected) < 2:
                 self.absent[f"injection of {path} {locality}"] = "there is only one pair of ranks; several are needed"
                 continue
-            self.report(f"{path} messages of several senders, {locality}")
+            self.report(f"{path} messages from several senders, {locality}")
             rows = timer.injection(selected, self.share / 2)
             self._inject(measured, rows)
 
