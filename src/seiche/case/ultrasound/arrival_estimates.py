@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.ultrasound.medium import properties_of
 from seiche.case.ultrasound.setup import UltrasoundSetup
 from seiche.case.ultrasound.sources import BallSource, LineSource, Signal
 from seiche.solver import Estimate
@@ -49,7 +50,7 @@ def _amplitudes(setup: UltrasoundSetup) -> Iterator[Estimate]:
     tones = {n: table for n, table in enumerate(setup.case.source) if isinstance(table, Signal)}
     if window is None or not setup.case.record.frequencies or not tones:
         return
-    corners, speed = _corners(setup), float(np.mean(setup.problem.sound_speed))
+    corners, speed = _corners(setup), _speed(setup)
     needed = {}
     for number, tone in tones.items():
         points = _points(tone)
@@ -76,7 +77,7 @@ def _image(setup: UltrasoundSetup) -> Iterator[Estimate]:
     if setup.case.image is None or ring is None or not balls:
         return
     far = max(math.dist(ball.center, ring.center) + ring.radius + ball.radius for ball in balls)
-    needed = far / float(np.mean(setup.problem.sound_speed))
+    needed = far / _speed(setup)
     yield Estimate(
         name="duration over the travel time to the farthest sensor",
         value=setup.steps * setup.dt / needed,
@@ -86,6 +87,15 @@ def _image(setup: UltrasoundSetup) -> Iterator[Estimate]:
         remedy=f"use grid.duration of at least {needed:.3g} s",
         source=_BOUNDS,
     )
+
+
+def _speed(setup: UltrasoundSetup) -> float:
+    """Return the sound speed outside all regions, or the mean of the points for a medium from a file, m/s."""
+    table = setup.case.medium
+    speed = properties_of(table, None).get("sound_speed")
+    if table.file is None and table.ct is None and speed is not None:
+        return float(speed)
+    return float(np.mean(setup.problem.sound_speed))
 
 
 def _corners(setup: UltrasoundSetup) -> npt.NDArray[np.float64]:
