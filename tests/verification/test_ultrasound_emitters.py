@@ -157,7 +157,7 @@ def test_delay_of_part_of_a_step_moves_a_smooth_signal():
         (Emitter(Disc((0.1, 0, 0), (1.0, 0, 0), 1e-3), np.ones(3)), "a Disc does not lie inside the grid"),
         (Emitter(SHAPES["disc"][0], np.ones(3), delays=[1.0, 2.0]), "delays are not 1 finite numbers, one per shape"),
         (Emitter(SHAPES["disc"][0], np.ones(3), delays=[-1.0]), "a delay of -1 s is negative"),
-        (Emitter(SHAPES["disc"][0], np.ones(3), mode="dirichlet"), "mode 'dirichlet': quantity must be p"),
+        (Emitter(SHAPES["disc"][0], np.ones(3), mode="dirichlet"), "quantity 'p' and mode 'dirichlet': quantity"),
     ],
 )
 def test_impossible_emitters_give_one_line_errors(emitter, words):
