@@ -84,6 +84,17 @@ def test_images_need_the_records_of_all_sensors(tmp_path: Path) -> None:
     assert not estimates_of(text.replace("steps = 60", "steps = 70"), tmp_path)[name].violated
 
 
+def test_rings_in_the_absorbing_layer_are_named(tmp_path: Path) -> None:
+    """The layer of six points begins 7 and 6.75 mm from the middle; the ring around it has a radius of 8 mm."""
+    text = BASIC[: BASIC.index("[[source]]")] + BALL
+    name = "distance from the absorbing layer"
+    estimate = estimates_of(text, tmp_path)[name]
+    assert estimate.where == "record.ring" and estimate.violated
+    assert estimate.value == pytest.approx((6.5 - 8.0) / 0.5, abs=1.01)
+    assert not estimates_of(text.replace('radius = "8 mm"', 'radius = "6 mm"'), tmp_path)[name].violated
+    assert not estimates_of(text.replace("points = 6", "points = 3\ninside = false"), tmp_path)[name].violated
+
+
 def test_harmonics_that_the_grid_cannot_represent_are_named(tmp_path: Path) -> None:
     """Six points per wavelength represent three harmonics; a linear medium has no such estimate."""
     name = "relative amplitude of harmonic 4, which the grid cannot represent"

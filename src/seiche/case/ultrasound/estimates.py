@@ -232,7 +232,11 @@ def _spectral_share(signal: npt.NDArray[np.float64], frequency: float) -> float:
 
 def _sensors(setup: UltrasoundSetup) -> Iterator[Estimate]:
     """Yield the smallest distances of a sensor from the absorbing layer (negative inside it) and from a source."""
-    grid, positions = setup.grid, np.array(setup.case.record.points, np.float64)
+    grid, ring = setup.grid, setup.case.record.ring
+    positions = np.array(setup.case.record.points, np.float64)
+    if ring is not None:  # its extreme points along the axes
+        offsets = ring.radius * np.concatenate([np.eye(len(grid.shape)), -np.eye(len(grid.shape))])
+        positions = np.array(ring.center, np.float64) + offsets
     if not len(positions):
         return
     sizes = np.array(setup.layers.sizes) if setup.layers.inside else np.zeros(len(grid.shape))
@@ -245,7 +249,7 @@ def _sensors(setup: UltrasoundSetup) -> Iterator[Estimate]:
         name="distance from the absorbing layer",
         value=float(room.min()),
         unit="points",
-        where=f"record.points[{number}]",
+        where="record.ring" if ring is not None else f"record.points[{number}]",
         lower_bound=0.0,
         effect="the sensor is in the layer, which damps the waves",
         remedy="move it, or use layer.inside = false",
@@ -254,7 +258,7 @@ def _sensors(setup: UltrasoundSetup) -> Iterator[Estimate]:
     middles = [
         getattr(table, name) for table in setup.case.source for name in ("position", "center") if hasattr(table, name)
     ]
-    if middles:
+    if middles and ring is None:
         gaps = np.linalg.norm(positions[:, None] - np.array(middles), axis=2).min(1) / max(grid.spacings)
         nearest = int(np.argmin(gaps))
         yield Estimate(
