@@ -63,7 +63,7 @@ def peers_of(world: World) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int
     """Return where a rank writes to and reads from, and what is in its memory before the first message."""
     other = 1 - world.rank
     transport = peer.PeerTransport(open_backend("cpu", 1), world, (other,), (8,), (8,))
-    size = transport.slots * peer._CACHE_LINE + peer._COUNTER_BYTES
+    size = transport.buffer_count * peer._CACHE_LINE + peer._COUNTER_BYTES
     content = np.array(memory.bytes_at(transport._memory, size)).tolist()
     world.barrier()
     places = transport.outgoing, transport.incoming
