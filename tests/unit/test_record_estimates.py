@@ -147,6 +147,7 @@ def test_seismograms_are_sampled_and_reached_by_waves(tmp_path: Path) -> None:
     coarse = estimates_of(ROCK + PULSE + '[output]\nreceivers = { every = "50 ms" }\n', tmp_path)
     assert coarse[samples].violated and "seismograms alias" in (coarse[samples].warning or "")
     assert estimates_of(ROCK + PULSE.replace("100 ms", "4 ms"), tmp_path)[travel].violated
+    assert travel not in estimates_of(ROCK + PULSE.replace('["22 m", "9 m"]', '["12 m", "9 m"]'), tmp_path)
 
 
 def pressure_tube(duration: str) -> str:

@@ -105,15 +105,16 @@ def _records(setup: WaveSetup) -> Iterator[Estimate]:
         distances = np.linalg.norm(np.array(setup.receivers)[:, None] - places, axis=2).min(1)
         farthest = int(np.argmax(distances))
         arrival = float(distances[farthest]) / setup.max_speed
-        yield Estimate(
-            name="duration over the travel time from the nearest source at the highest speed",
-            value=duration / arrival if arrival > 0 else math.inf,
-            where=f'receiver["{setup.names[farthest]}"]',
-            lower_bound=1.0,
-            effect="no wave reaches this receiver",
-            remedy=f"use time.duration of more than {arrival:.3g} s",
-            source=_LAYER,
-        )
+        if arrival > 0:
+            yield Estimate(
+                name="duration over the travel time from the nearest source at the highest speed",
+                value=duration / arrival,
+                where=f'receiver["{setup.names[farthest]}"]',
+                lower_bound=1.0,
+                effect="no wave reaches this receiver",
+                remedy=f"use time.duration of more than {arrival:.3g} s",
+                source=_LAYER,
+            )
     if setup.resolution is not None:
         every, highest = setup.sample_every * setup.dt, setup.resolution[2]
         yield Estimate(
