@@ -12,7 +12,7 @@ from seiche.case.kind import CaseRun, Match, Setup
 from seiche.case.output import OutputTarget, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.domain.world import World
-from seiche.errors import CaseError
+from seiche.errors import CaseError, FormatError
 from seiche.io.background import Job, write_now
 from seiche.io.checkpoint import create_checkpoint_job, inspect_checkpoint, read_checkpoint
 from seiche.io.files import cause_of
@@ -67,6 +67,16 @@ class CheckpointFile(Scheduled):
         return last if self.last is not None else "no checkpoint was written"
 
 
+def attributes_of(path: Path) -> Mapping[str, Any]:
+    """Return the attributes of a checkpoint before it is read; empty if that fails, which `resume` then reports."""
+    if not (path.is_file() or path.is_dir()):
+        return {}
+    try:
+        return inspect_checkpoint(path).attributes
+    except (OSError, FormatError):
+        return {}
+
+
 class CheckpointRestart:
     """Checkpoint from which a run continues."""
 
@@ -93,13 +103,14 @@ class CheckpointRestart:
         if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):  # opening a pipe would wait
             raise CaseError(f"--restart {self.path}: is not a regular file")
         try:
-            attributes = inspect_checkpoint(self.path).attributes
+            metadata = inspect_checkpoint(self.path)
+            attributes = metadata.attributes
             kind = attributes.get("kind", setup.case.solver)  # absent in version 1
             if kind != setup.case.solver:
                 raise CaseError(f'--restart {self.path}: the checkpoint belongs to a case with solver = "{kind}"')
             for name, match in matches.items():
                 stored = attributes.get(name)
-                if stored != match.value and not (stored is None and match.optional):
+                if metadata.step > match.since and not match.accepts(stored):
                     remedy = f"; {match.remedy.format(stored, match.value)}" if match.remedy else ""
                     raise CaseError(
                         f"--restart {self.path}: the checkpoint was written with a different {match.description} than "

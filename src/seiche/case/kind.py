@@ -38,13 +38,20 @@ MAX_CURVES = 6
 class Match:
     """A value that must be the same in a checkpoint and a case, with its `description` for messages and a remedy.
 
-    An `optional` value may be absent from checkpoints of earlier versions.
+    An `optional` value may be absent from checkpoints of earlier versions; `earlier` is what they stored instead of
+    `value`. It matters only in checkpoints after the step `since`.
     """
 
     value: str
     description: str
     remedy: str = ""
     optional: bool = False
+    earlier: str | None = None
+    since: int = -1
+
+    def accepts(self, stored: Any) -> bool:
+        """Return whether a checkpoint with the value `stored`, None if it has none, belongs to the case."""
+        return stored in (self.value, self.earlier) if stored is not None else self.optional
 
 
 @dataclass(frozen=True)

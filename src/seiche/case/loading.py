@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seiche.case.arguments import check_type, path_of
+from seiche.case.checkpoint import attributes_of
 from seiche.case.folder import RunFolder
 from seiche.case.kind import Setup
 from seiche.case.kinds import kind_of
@@ -78,6 +79,8 @@ def _load(
     folder = path_of("output", output) if output is not None else source.folder / case.output.folder
     run_folder = RunFolder(folder, str(source.path), restart=checkpoint, replace=replace)
     on_root(world, run_folder.check_available)
+    if checkpoint is not None:
+        source = source.continued(on_root(world, lambda: attributes_of(checkpoint)))
     setup = kind.prepare(source, world, initial_state=restart is None)
     check_inputs_preserved(setup, folder)
     absolute = Path(os.path.abspath(folder))  # the working directory may change during the run

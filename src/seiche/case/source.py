@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ class CaseFile:
         path: name of the case file.
         tables: its content after changes.
         notes: notes of a translation from another format, one line each.
+        checkpoint: attributes of the checkpoint from which the run continues; empty without a restart.
     """
 
     path: Path
     tables: dict[str, Any]
     notes: tuple[str, ...] = ()
+    checkpoint: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -31,6 +34,10 @@ class CaseFile:
     def solver(self) -> Any:
         """Return the unchecked value of `solver`."""
         return self.tables.get("solver")
+
+    def continued(self, checkpoint: Mapping[str, Any]) -> CaseFile:
+        """Return the case of a restart from a checkpoint with these attributes."""
+        return replace(self, checkpoint=checkpoint)
 
     def changed(self, table: str, **values: Any) -> CaseFile:
         """Return the case with `values` replaced in a table."""

@@ -332,6 +332,13 @@ class Recorder:
             series.blocks = [np.ascontiguousarray(arrays[f"{series.name}_series"][:].T)] if in_memory else []
         self.recorded = recorded
 
+    def clear_later_harmonics(self, steps: int) -> None:
+        """Clear the sums of harmonics that begin after `steps` steps; a state may have those of an earlier window."""
+        for harmonic, sums in zip(self.request.harmonics, self._harmonics, strict=True):
+            if steps <= harmonic.first:
+                for array in sums:
+                    array[...] = 0
+
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase), by index in `request.harmonics`."""
         matrix, same_window = self._separation(self.request.harmonics[number])

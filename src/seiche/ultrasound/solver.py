@@ -330,6 +330,7 @@ class UltrasoundSolver(SolverBase):
         recorder.set_state(state.step, state.rows.get("sensors"))
         for name, array in arrays.items():
             self.backend.assign(array, self._partition.padded(rows.arrays[name][:], self._state.real))
+        self._recorder.clear_later_harmonics(state.step)
         self.backend.assign(self._state.clock, np.array([state.step], np.int64))
         for stage in self._scheme.after_restore():
             stage.action()

@@ -23,7 +23,7 @@ FIELDS = {
     "oscillatory_shear_index": (1, "1"),
     "relative_residence_time": (1, "1/Pa"),
 }
-_SAMPLES_KEY = "averages.samples"
+_SAMPLES_KEY, _WINDOW_KEY = "averages.samples", "averages.window"
 
 
 def window_of(table: AveragesOutput, setup: FlowSetup) -> tuple[int, float, float]:
@@ -48,6 +48,7 @@ class WindowAverages:
         self._start, window, every = window_of(table, setup)
         self._windows, self._samples = Schedule(window), Schedule(every)
         self._units, self._sums, self._solver = setup.units, WallAverages(solver), solver
+        self._window = f"{self._start} {window!r} {every!r}"
 
     def next_after(self, step: int) -> int:
         """Return the first step after `step` with a sample or the end of a window."""
@@ -80,10 +81,10 @@ class WindowAverages:
         """Return the sums of the current window, for a restart."""
         sums = dict(self._sums.state())
         rows = {SITES: RowSet(self._solver.owned, self._solver.total_items, sums)} if sums else {}
-        return State(self._solver.step, rows, attributes={_SAMPLES_KEY: self._sums.samples})
+        return State(self._solver.step, rows, attributes={_SAMPLES_KEY: self._sums.samples, _WINDOW_KEY: self._window})
 
     def resume(self, state: State) -> None:
-        """Continue the window of `state`; if it has none, begin a new one."""
-        if _SAMPLES_KEY in state.attributes:
+        """Continue the window of `state`; if it has none or other windows or samples, begin a new one."""
+        if _SAMPLES_KEY in state.attributes and state.attributes.get(_WINDOW_KEY, self._window) == self._window:
             arrays = {name: rows[:] for name, rows in state.rows[SITES].arrays.items()}
             self._sums.load_state(arrays, int(state.attributes[_SAMPLES_KEY]))

@@ -30,6 +30,8 @@ from seiche.solver import Estimate
 from seiche.ultrasound.energy import SourceEnergy, energy, has_energy
 from seiche.ultrasound.solver import UltrasoundSolver
 
+_WINDOW_REMEDY = "the window, at the end of the run, began at step {0}, but now at step {1}, before the checkpoint"
+
 
 class UltrasoundCaseRun(CaseRun):
     """The solver of an ultrasound case and its outputs; CaseError for a checkpoint of another case."""
@@ -63,11 +65,16 @@ class UltrasoundCaseRun(CaseRun):
         medium = (problem.reference_speed, problem.sound_speed, problem.density, problem.staggered_density)
         losses = (problem.BonA, problem.absorption, problem.relaxation)
         request = setup.request
-        record = (request.points, request.nodes, request.weights, request.quantities, request.first, request.harmonics)
+        record = (request.points, request.nodes, request.weights, request.quantities, request.first)
+        tones = tuple((tone.frequency, tone.last - tone.first) for tone in request.harmonics)
+        begin = setup.sensor.frequency_window[0] if setup.sensor.frequency_window is not None else 0
         return {
             "geometry": Match(_digest(grid), "grid or time step"),
             "model": Match(_digest((medium, losses, run.scheme)), "medium or scheme"),
-            "record": Match(_digest(record), "table of records"),
+            "record": Match(
+                _digest((*record, tones)), "table of records", earlier=_digest((*record, request.harmonics))
+            ),
+            "window": Match(str(begin), "window of record.frequencies", _WINDOW_REMEDY, optional=True, since=begin),
             "initial": Match(_digest(problem.initial_pressure), "initial pressure", optional=True),
         }
 

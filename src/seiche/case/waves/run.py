@@ -29,7 +29,7 @@ from seiche.solver import Estimate
 from seiche.waves.solver import WaveSolver
 from seiche.waves.supply import EnergySupply
 
-_STEP_REMEDY = 'its time step is {0} s, but that of the case is {1} s; set time.step = "{0} s"'
+_STEP_REMEDY = "its time step is {0} s, but time.step is {1} s; omit time.step to keep that of the checkpoint"
 
 
 class WaveCaseRun(CaseRun):

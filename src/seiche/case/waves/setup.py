@@ -281,7 +281,7 @@ def prepare(
         material, attenuation = media.attenuated(mesh, specified, case.attenuation)
     leapfrog = case.time.integrator == "leapfrog"
     limit = largest_step(mesh, material, table.nodes, FLUXES[table.flux], world, leapfrog=leapfrog)
-    step, steps = time_steps(case, limit, str(path))
+    step, steps = time_steps(case, limit, str(path), source.checkpoint)
     functions = [*(source.time for source in sources), *([start.motion.function] if start is not None else [])]
     frequency = max_frequency(case, functions) or table.frequency
     names, stations = receivers_of(case)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from seiche.case.waves.schema import WaveCase
 from seiche.errors import CaseError
@@ -14,10 +16,17 @@ from seiche.waves.solver import SAFETY
 _MIN_RELATIVE_STEP, _MIN_DURATION, _MAX_DURATION = 1e-6, 0.5, 1e12
 
 
-def time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
-    """Return the time step (s), at most `limit`, and the number of steps."""
+def time_steps(
+    case: WaveCase, limit: float, source: str, checkpoint: Mapping[str, Any] | None = None
+) -> tuple[float, int]:
+    """Return the time step (s), at most `limit`, and the number of steps.
+
+    Without `time.step`, it divides the duration. A restart keeps the step of the `checkpoint`, whose attributes are
+    given, so that another duration does not change it.
+    """
     time = case.time
-    step = time.step if time.step is not None else SAFETY * limit
+    given = time.step if time.step is not None else _step_of(checkpoint or {}, limit)
+    step = given if given is not None else SAFETY * limit
     if step > limit:
         raise CaseError(f"{source}: time.step: {step:g} s is above the largest stable step of {limit:g} s")
     if step < _MIN_RELATIVE_STEP * limit:
@@ -34,4 +43,13 @@ def time_steps(case: WaveCase, limit: float, source: str) -> tuple[float, int]:
             f" between {_MIN_DURATION:g} and {_MAX_DURATION:g}; check its unit"
         )
     steps = max(1, math.ceil(time.duration / step * (1 - 1e-12)))
-    return (step if time.step is not None else time.duration / steps), steps  # the last step ends at the duration
+    return (step if given is not None else time.duration / steps), steps  # the last step ends at the duration
+
+
+def _step_of(checkpoint: Mapping[str, Any], limit: float) -> float | None:
+    """Return the step of a checkpoint, or None; also if the mesh of the case requires another, which is an error."""
+    try:
+        step = float(checkpoint.get("step", "none"))
+    except ValueError:
+        return None
+    return step if _MIN_RELATIVE_STEP * limit <= step <= limit else None
