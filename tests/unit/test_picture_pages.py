@@ -121,13 +121,14 @@ def test_keys_of_a_case_set_the_size_of_its_picture(kind: str, tmp_path: Path) -
 
 
 def test_rims_are_closed_with_the_orientation_of_the_wall() -> None:
+    pytest.importorskip("pyvista")
     vertices, faces = tube(6.0, 40.0)
-    closed = np.concatenate([faces, scene.closed_holes(vertices, faces)])
+    closed = np.concatenate([faces, scene.plane_caps(vertices, faces)])
     corners = vertices[closed]
     volume = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6
     area = 0.5 * 40 * 6.0**2 * np.sin(2 * np.pi / 40)
     assert volume == pytest.approx(40.0 * area, rel=1e-12)
-    assert len(scene.closed_holes(vertices, closed)) == 0
+    assert len(scene.plane_caps(vertices, closed)) == 0
 
 
 def test_where_pyvista_fails_a_line_says_so(

@@ -169,7 +169,7 @@ class Surface:
             faces.append(np.stack([loop.vertices, np.roll(loop.vertices, -1), center], axis=1))
         return Surface(np.concatenate(vertices), np.concatenate(faces))
 
-    def clipped(self, center: Sequence[float], normal: Sequence[float], radius: float) -> Surface:
+    def clipped(self, center: Sequence[float] | Floats, normal: Sequence[float] | Floats, radius: float) -> Surface:
         """Remove the surface behind the plane through `center` with `normal`, within `radius` (metres) of `center`.
 
         Triangles that cross the plane are cut exactly at it, which leaves a rim in the plane.

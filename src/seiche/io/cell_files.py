@@ -24,6 +24,8 @@ from seiche.io.files import replacing
 from seiche.io.mark import new_hdf5
 
 _TOPOLOGIES = ("Vertices", "Lines", "Polygons", "Strips")
+#: Attribute of a file with the ends of its periodic axes (m).
+_BOX = "periodic_box"
 _LIST_VERSION = "1.0"
 #: Bound of the coordinates of a vertex (m).
 _MAX_COORDINATE = 1e30
@@ -31,13 +33,17 @@ _MAX_COORDINATE = 1e30
 
 @dataclass(frozen=True, eq=False)
 class CellSurfaces:
-    """Triangles at one time: `vertices` (v, 3) in metres, `faces` (f, 3), fields of vertices and of faces by name."""
+    """Triangles at one time: `vertices` (v, 3) in metres, `faces` (f, 3), fields of vertices and of faces by name.
+
+    `periodic_box` (2, 3) has the ends (m) of the periodic axes, infinite along the others; None without periodic axes.
+    """
 
     time: float
     vertices: npt.NDArray[np.floating[Any]]
     faces: npt.NDArray[np.integer[Any]]
     on_vertices: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     on_faces: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    periodic_box: npt.NDArray[np.float64] | None = None
 
 
 def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] | None = None) -> None:
@@ -48,6 +54,8 @@ def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] 
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 2], np.int64)
         root.attrs.create("Type", b"PolyData", dtype=h5py.string_dtype("ascii", 8))
+        if surfaces.periodic_box is not None:
+            file.attrs[_BOX] = np.asarray(surfaces.periodic_box, np.float64)
         root["NumberOfPoints"] = np.array([len(surfaces.vertices)], np.int64)
         root["Points"] = np.asarray(surfaces.vertices, np.float32).reshape(-1, 3)
         for name in _TOPOLOGIES:
@@ -79,19 +87,22 @@ def read_surfaces(path: str | os.PathLike[str]) -> CellSurfaces:
     """Read a file of `write_surfaces`; FormatError for a file of another kind, OSError for one that cannot be read."""
     with hdf5_file(path, "no surfaces of cells") as file:
         groups = [f"VTKHDF/{name}" for name in ("PointData", "CellData")]
-        fields = [{name: values_of(file, f"{group}/{name}") for name in file[group]} for group in groups]
+        points, triangles = ({name: values_of(file, f"{group}/{name}") for name in file[group]} for group in groups)
         vertices = np.asarray(values_of(file, "VTKHDF/Points"), np.float64)
         faces = values_of(file, "VTKHDF/Polygons/Connectivity").reshape(-1, 3)
         time = float(values_of(file, "VTKHDF/Steps/Values")[0])
+        box = np.asarray(file.attrs[_BOX]) if _BOX in file.attrs else None
     if vertices.ndim != 2 or vertices.shape[1] != 3 or not (np.abs(vertices) < _MAX_COORDINATE).all():
         raise FormatError(path, "VTKHDF/Points", f"not three coordinates below {_MAX_COORDINATE:g} m for each vertex")
     if faces.dtype.kind not in "iu" or (len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices)):
         raise FormatError(path, "VTKHDF/Polygons/Connectivity", "a triangle has a vertex that does not exist")
-    for group, arrays, rows in zip(groups, fields, (len(vertices), len(faces)), strict=True):
+    for group, arrays, rows in zip(groups, (points, triangles), (len(vertices), len(faces)), strict=True):
         for name, values in arrays.items():
             if values.ndim == 0 or len(values) != rows or values.dtype.kind not in "fiu":
                 raise FormatError(path, f"{group}/{name}", f"not numbers in {rows} rows")
-    return CellSurfaces(time, vertices, faces, *fields)
+    if box is not None and (box.shape != (2, 3) or box.dtype.kind != "f" or not (box[0] < box[1]).all()):
+        raise FormatError(path, _BOX, "not the lower and upper end of three axes")
+    return CellSurfaces(time, vertices, faces, points, triangles, box)
 
 
 def list_path(path: Path) -> Path:

@@ -15,7 +15,8 @@ from seiche.errors import CaseError
 from seiche.io.cell_files import CellSurfaces
 from seiche.report.film import film_frame, write_film
 from seiche.report.page_size import current_page
-from seiche.report.scene import ParallelView, SceneSurface, can_render, closed_holes, render_scene
+from seiche.report.periodic_images import in_an_end, with_images
+from seiche.report.scene import ParallelView, SceneSurface, can_render, plane_caps, render_scene
 from seiche.report.style import DOTS_PER_INCH, DOUBLE_COLUMN, color_bar, new_figure, nice_length, paper_style, store
 from seiche.report.surface import Direction, screen_axes, shade
 
@@ -87,6 +88,7 @@ def cells_figure(
     Raises:
         OSError: the picture cannot be written.
     """
+    state = with_images(state)
     camera = camera_for(_all_points([state], wall))
     store(_draw_cells(state, wall, camera, color_limit([state]), DOUBLE_COLUMN), path, limit)
 
@@ -113,13 +115,13 @@ def film(
     """
     if not states:
         raise ValueError("a film requires at least one state")
-    samples = [states[0](), states[len(states) // 2](), states[-1]()]
+    samples = [with_images(states[number]()) for number in (0, len(states) // 2, -1)]
     max_speed = color_limit(samples)
     camera = camera_for(_all_points(samples, wall))
 
     def frames() -> Iterator[Image]:
         for number, read in enumerate(states, start=1):
-            yield film_frame(_draw_cells(read(), wall, camera, max_speed, DOUBLE_COLUMN), FILM_WIDTH)
+            yield film_frame(_draw_cells(with_images(read()), wall, camera, max_speed, DOUBLE_COLUMN), FILM_WIDTH)
             on_frame(number)
 
     write_film(path, frames(), FRAME_TIME)
@@ -169,7 +171,9 @@ def _add_scene(
     surfaces = []
     if wall is not None and len(wall.faces):
         vertices = np.asarray(wall.vertices, np.float64) * 1e6
-        caps = closed_holes(vertices, wall.faces)
+        caps = plane_caps(vertices, wall.faces)
+        if state.periodic_box is not None:  # periodic ends stay open, because cells extend through them
+            caps = caps[~in_an_end(vertices[caps], 1e6 * state.periodic_box)]
         grey = np.full((len(vertices), 3), _BACK_GREY)
         for faces in (wall.faces, caps):  # apart, so that the edges between them stay sharp
             surfaces.append(SceneSurface(vertices, faces, grey, side="back", ambient=0.6))

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.io.cell_files import CellSurfaces
 from seiche.report.color_range import color_top
+from seiche.report.periodic_images import with_images
 from seiche.report.result_arrays import (
     AXES,
     NamedArray,
@@ -199,13 +201,23 @@ def _fullest(values: Floats, normal_axis: int) -> int:
 
 
 def _draw_cells(panel: Any, result: ResultArrays, normal_axis: int, position: float, scale: float) -> None:
-    """Draw the lines in which the surfaces of the cells meet a plane."""
+    """Draw the lines in which the surfaces of the cells, and of their images in periodic vessels, meet a plane."""
     from matplotlib.collections import LineCollection
 
-    lines = cuts(
-        result.arrays["vertex_position"].values[result.arrays["triangle_vertices"].values], normal_axis, position
-    )
+    vertices, faces = (result.arrays[key].values for key in ("vertex_position", "triangle_vertices"))
+    cells = with_images(CellSurfaces(0.0, vertices, faces, periodic_box=_periodic_box(result)))
+    lines = cuts(np.asarray(cells.vertices[cells.faces], np.float64), normal_axis, position)
     panel.add_collection(LineCollection(list(lines / scale), colors="white", linewidths=0.8))
+
+
+def _periodic_box(result: ResultArrays) -> Floats | None:
+    """Return the ends (2, 3) of the periodic axes of the grid, infinite along others; None without periodic axes."""
+    if "period" not in result.coordinates:
+        return None
+    period = np.asarray(result.coordinates["period"].values, np.float64)
+    ticks = [np.asarray(result.coordinates[axis].values, np.float64) for axis in AXES]
+    middle = np.array([0.5 * (values[0] + values[-1]) for values in ticks])
+    return np.where(period > 0, middle + np.array([[-0.5], [0.5]]) * period, [[-np.inf], [np.inf]])
 
 
 def cuts(corners: Floats, normal_axis: int, position: float) -> Floats:

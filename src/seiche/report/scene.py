@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.surface import Loop, Surface
+
 Floats = npt.NDArray[np.floating[Any]]
 
 #: VTK's variable for the kind of window, and the kinds that need no display.
@@ -28,6 +30,8 @@ raise SystemExit(0 if plotter.screenshot(None, return_img=True).std() > 1 else 3
 _PROBE_SECONDS = 120.0
 #: Closed surfaces of up to this number of triangles are refined by butterfly subdivision, which keeps their vertices.
 _REFINED_FACES = 60_000
+#: Distance of the vertices of a plane rim from its plane, and 1 - cosine between two such planes, at most.
+_FLATNESS = 1e-3
 #: Pixels per pixel of the result along each side, against jagged edges.
 _OVERSAMPLING = 2
 
@@ -110,6 +114,7 @@ def render_scene(surfaces: Sequence[SceneSurface], view: ParallelView, width: in
         for surface in surfaces:
             if len(surface.faces):
                 _add(plotter, pyvista, surface)
+        plotter.render_window.SetMultiSamples(0)  # with several samples, depth peeling draws nothing transparent
         plotter.enable_depth_peeling(8)
         camera, center = plotter.camera, np.mean([view.low, view.high], axis=0)
         focus = center @ view.frame[:2]
@@ -157,23 +162,50 @@ def _add(plotter: Any, pyvista: Any, surface: SceneSurface) -> None:
     )
 
 
-def closed_holes(vertices: Floats, faces: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-    """Return triangles (n, 3) that close the open rims of a surface, oriented as its faces.
+def plane_caps(vertices: Floats, faces: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """Return triangles (n, 3) that close the plane rims of a surface, oriented as its faces; others stay open.
 
-    Each rim of r edges is closed by r - 2 triangles of a fan; rims of openings are convex and nearly plane.
+    Rims in one plane are closed together, so that the cap of an annulus has a hole. The rim of a plane sheet is not
+    an opening.
     """
-    edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).astype(np.int64)
-    count = len(vertices)
-    keys, opposite = edges[:, 0] * count + edges[:, 1], edges[:, 1] * count + edges[:, 0]
-    rim = edges[~np.isin(keys, opposite)]
-    following = {int(a): int(b) for a, b in rim}
-    caps = []
-    while following:
-        start, vertex = next(iter(following.items()))
-        del following[start]
-        loop = [start]
-        while vertex != start and vertex in following:
-            loop.append(vertex)
-            vertex = following.pop(vertex)
-        caps += [(loop[0], loop[k + 1], loop[k]) for k in range(1, len(loop) - 1)]
-    return np.array(caps, np.int64).reshape(-1, 3)
+    loops = Surface(np.asarray(vertices, np.float64), np.asarray(faces, np.int32)).boundary_loops()
+    openings = [loop for loop in loops if any(loop.normal) and _is_opening(loop, vertices, faces)]
+    caps = [np.zeros((0, 3), np.int64)]
+    while openings:
+        first = openings[0]
+        others: list[Loop] = []
+        ends: list[Loop] = []
+        for loop in openings:
+            offset = np.subtract(loop.center, first.center) @ np.asarray(first.normal)
+            is_alike = (
+                abs(offset) <= _FLATNESS * first.radius and abs(np.dot(loop.normal, first.normal)) > 1 - _FLATNESS
+            )
+            (ends if is_alike else others).append(loop)
+        caps.append(_triangulated(vertices, [loop.vertices for loop in ends]))
+        openings = others
+    return np.concatenate(caps)
+
+
+def _is_opening(loop: Loop, vertices: Floats, faces: npt.NDArray[np.integer[Any]]) -> bool:
+    """Return whether a rim is plane and the triangles next to it are not in its plane."""
+    heights = np.abs((vertices - np.asarray(loop.center)) @ np.asarray(loop.normal))
+    next_to_rim = faces[np.isin(faces, loop.vertices).any(axis=1)]
+    tolerance = _FLATNESS * loop.radius
+    return float(heights[loop.vertices].max()) <= tolerance < float(heights[next_to_rim].max())
+
+
+def _triangulated(vertices: Floats, loops: Sequence[npt.NDArray[np.integer[Any]]]) -> npt.NDArray[np.int64]:
+    """Return triangles (n, 3) inside loops of vertices in one plane; inner loops run in the opposite direction."""
+    import pyvista
+    from vtkmodules.vtkFiltersGeneral import vtkContourTriangulator
+
+    used, renumbered = np.unique(np.concatenate(loops), return_inverse=True)
+    ends, lines = np.cumsum([len(loop) for loop in loops]), []
+    for part in np.split(renumbered.reshape(-1), ends[:-1]):
+        lines.append(np.stack([np.full(len(part), 2), part, np.roll(part, -1)], axis=1))
+    triangulator = vtkContourTriangulator()
+    triangulator.SetInputData(pyvista.PolyData(vertices[used], lines=np.concatenate(lines).reshape(-1)))
+    triangulator.TriangulationErrorDisplayOff()
+    triangulator.Update()
+    triangles = pyvista.wrap(triangulator.GetOutput()).regular_faces
+    return np.asarray(used[triangles], np.int64)

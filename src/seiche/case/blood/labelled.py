@@ -30,7 +30,8 @@ def labelled_cells(run: BloodRun) -> LabelledParts:
     - `hematocrit` at each `cell_time`, and the records of openings.
 
     Areas and volumes are those of the smooth surface (theory/cells, section 4). The hematocrit is that of the summary,
-    computed from the volumes of the meshes. Cells of a periodic vessel are moved into its box.
+    computed from the volumes of the meshes. Cells of a periodic vessel are moved into its box; the coordinate `period`
+    has its length along each periodic axis, and 0 along the others.
     """
     populations = run.populations()
     return on_root(run.solver.world, lambda: _on_root(run, populations))
@@ -106,6 +107,9 @@ def _on_root(run: BloodRun, populations: list[Population]) -> LabelledParts:
         "cell_type": texts(kinds, "cell"),
         "triangle_cell": Labelled(surfaces.on_faces["cell"], ("triangle",), "1"),
     }
+    if surfaces.periodic_box is not None:
+        sides = surfaces.periodic_box[1] - surfaces.periodic_box[0]
+        coordinates["period"] = Labelled(np.where(np.isfinite(sides), sides, 0.0), ("component",), "m")
     _add_records(run.statistics, arrays, coordinates)
     return arrays, coordinates
 

@@ -7,12 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.blood.run import BloodRun, CellStatistics
-from seiche.case.blood.series import on_surface
+from seiche.case.blood.series import on_surface, periodic_box
 from seiche.case.flow.live import FlowView
 from seiche.cells.loop import limit_matrix
 from seiche.cells.mesh import rings_of
 from seiche.domain.sites import SiteSet
 from seiche.report.live_page import LiveCurves, LiveSlice
+from seiche.report.periodic_images import image_shifts
 from seiche.report.result_figure import cuts
 
 Floats = npt.NDArray[np.float64]
@@ -24,10 +25,14 @@ _MAX_LINES = 20_000
 def cell_slice(run: BloodRun, view: FlowView, points: int) -> LiveSlice | None:
     """Return the speed in a plane with the outlines of the cells; each rank sends those of its cells (collective)."""
     sites, own_lines = run.setup.vessel.sites, []
+    box = periodic_box(sites)
     for kind, vertices in zip(run.cells.types, run.blood.own_vertices(), strict=True):
         faces = kind.mesh.faces
         matrix = limit_matrix(rings_of(faces)) if kind.model.shell == "loop" else None
         cells = _in_box(sites, on_surface(matrix, vertices)) * sites.spacing + np.asarray(sites.origin)
+        if box is not None and len(cells):
+            bodies, shifts = image_shifts(cells.min(axis=1), cells.max(axis=1), box)
+            cells = cells[bodies] + shifts[:, None]
         height = cells[:, :, view.normal] - view.height
         crossing = cells[(height.min(axis=1, initial=0.0) < 0) & (height.max(axis=1, initial=0.0) > 0)]
         corners = crossing[:, faces].reshape(-1, 3, 3)

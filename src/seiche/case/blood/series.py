@@ -16,7 +16,7 @@ from seiche.case.blood.run import BloodRun
 from seiche.case.blood.schema import CellsOutput
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.flow.series import ScheduledSeries
-from seiche.case.flow.wall import wall_surface
+from seiche.case.flow.wall import open_surface, wall_surface
 from seiche.case.output import OutputTarget
 from seiche.case.schedule import Schedule
 from seiche.cells.loop import limit_matrix
@@ -121,6 +121,14 @@ def _whole_periods(sites: SiteSet, points: Floats) -> Floats:
     return lengths * np.floor(points / np.where(lengths > 0, lengths, np.inf))
 
 
+def periodic_box(sites: SiteSet) -> Floats | None:
+    """Return the ends (2, 3) of the periodic axes in metres, infinite along others; None without periodic axes."""
+    if not any(sites.periodic):
+        return None
+    ends = np.array([[-0.5] * 3, np.asarray(sites.shape) - 0.5]) * sites.spacing + np.asarray(sites.origin)
+    return np.where(sites.periodic, ends, [[-np.inf], [np.inf]])
+
+
 def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> CellSurfaces:
     """Return the surfaces of all cells in metres; cells of a periodic lattice are moved into its box."""
     sites, units = run.setup.vessel.sites, run.setup.units
@@ -144,6 +152,7 @@ def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> Ce
         np.concatenate(faces),
         {"velocity": units.to_si("velocity", np.concatenate(velocities))},
         {"cell": np.concatenate(ids), "type": np.concatenate(kinds)},
+        periodic_box(sites),
     )
 
 
@@ -157,19 +166,12 @@ def on_surface(matrix: Any, rows: Floats) -> Floats:
 
 
 def wall_of(setup: BloodSetup) -> CellSurfaces | None:
-    """Return the wall of the vessel in metres, without lids at the ends of periodic axes; None without walls."""
-    sites = setup.vessel.sites
+    """Return the wall of the vessel in metres, open at its openings and periodic ends; None without walls."""
+    sites, given = setup.vessel.sites, setup.vessel.surface
     if not (sites.link_kind == LinkKind.WALL).any():
         return None
-    surface = setup.vessel.surface if setup.vessel.surface is not None else wall_surface(sites)
-    vertices, faces = np.asarray(surface.vertices, np.float64), np.asarray(surface.faces)
-    visible = np.ones(len(faces), bool)
-    for axis in np.flatnonzero(sites.periodic):
-        height = (vertices[faces][:, :, axis].mean(axis=1) - sites.origin[axis]) / sites.spacing
-        normals = np.abs(surface.vector_areas())
-        lid = normals[:, axis] > 0.3 * np.linalg.norm(normals, axis=1)
-        visible &= ~lid | ((height > 2.0) & (height < sites.shape[axis] - 3.0))
-    return CellSurfaces(0.0, vertices, faces[visible])
+    surface = wall_surface(sites) if given is None else open_surface(given, sites)
+    return CellSurfaces(0.0, surface.vertices, surface.faces)
 
 
 def centers_and_rotations(vertices: Floats, rest: Floats) -> tuple[Floats, Floats]:

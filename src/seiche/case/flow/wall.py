@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from seiche.domain.surface import Surface
     from seiche.domain.world import World
 
+Floats = npt.NDArray[np.float64]
+
 #: Number of wall sites per triangle: enough to smooth the lattice steps, but few enough for a local average.
 NEIGHBOURS = 24
 #: Standard deviation (spacings) of the weights; with half-way bounce-back, the stress is discontinuous at lattice
@@ -23,44 +26,89 @@ NEIGHBOURS = 24
 WIDTH = 1.5
 #: Height (spacings) above an opening up to which the smoothed wall is removed, because it bends around the edge.
 RIM = 1.5
+#: Sites around the box of the fluid, at least the reach of the smoothing.
+_PADDING = 3
+#: Distance (spacings) inside the plane of an opening at which the wall of a picture ends.
+_INSIDE = 0.01
 #: Maximum number of lattice points in the box in which a wall surface is computed.
 MAX_POINTS = 400_000_000
 
 
 def wall_surface(sites: SiteSet) -> Surface:
-    """Return a smooth surface around `sites`, in metres, open at the iolets, with normals out of the fluid.
+    """Return a smooth surface around `sites`, in metres, with normals out of the fluid.
 
-    The indicator function of the fluid is smoothed over about one site, and its contour at one half is computed. Raises
-    CaseError if the box around the sites is too large.
+    It is open at the iolets and at the ends of periodic axes, and its rims lie in their planes. The indicator function
+    of the fluid is smoothed over about one site, and its contour at one half is computed. Raises CaseError if the box
+    around the sites is too large.
     """
     import igl
-    from scipy.ndimage import gaussian_filter
+    from scipy.ndimage import gaussian_filter, map_coordinates
 
     from seiche.domain.surface import Surface
 
-    low, high = sites.coords.min(0) - 3, sites.coords.max(0) + 4
-    shape = tuple(int(n) for n in high - low)
+    periodic = np.asarray(sites.periodic)
+    low = np.where(periodic, 0, sites.coords.min(0))
+    high = np.where(periodic, sites.shape, sites.coords.max(0) + 1)
+    shape = tuple(int(n) + 2 * _PADDING for n in high - low)
     if np.prod(shape, dtype=np.float64) > MAX_POINTS:
         raise CaseError(f"the box of {shape} points around the sites is too large for a wall; use an STL geometry")
-    fluid = np.zeros(shape, np.float32)
+    fluid = np.zeros(high - low, np.float32)
     fluid[tuple((sites.coords - low).T)] = 1.0
+    for axis in range(3):
+        width = [(_PADDING, _PADDING) if k == axis else (0, 0) for k in range(3)]
+        fluid = np.pad(fluid, width, mode="wrap" if periodic[axis] else "constant")
     smooth = gaussian_filter(fluid, 0.8)
     grid = np.stack(np.meshgrid(*(np.arange(n, dtype=np.float64) for n in shape), indexing="ij"), -1)
     points = grid.transpose(2, 1, 0, 3).reshape(-1, 3)  # marching_cubes expects x to vary fastest
     vertices, faces = igl.marching_cubes(smooth.T.reshape(-1).astype(np.float64), points, *shape, 0.5)[:2]
-    corners = vertices[faces]
-    volume = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum()
-    ordered = np.asarray(faces[:, ::-1] if volume < 0 else faces)
-    positions = np.asarray(sites.origin) + sites.spacing * (vertices + low)
-    centers = positions[ordered].mean(axis=1)
-    caps = np.zeros(len(ordered), bool)
+    surface = Surface(vertices, np.asarray(faces, np.int32))
+    steps = surface.vector_areas() / np.linalg.norm(surface.vector_areas(), axis=1, keepdims=True).clip(1e-300)
+    centers = surface.corners().mean(axis=1)
+    outside, inside = (map_coordinates(smooth, (centers + sign * steps).T, order=1).mean() for sign in (1, -1))
+    ordered = np.ascontiguousarray(surface.faces[:, ::-1] if outside > inside else surface.faces)
+    surface = Surface(np.asarray(sites.origin) + sites.spacing * (vertices + low - _PADDING), ordered)
     for plane in sites.iolets:
-        height = (centers - plane.center) @ np.asarray(plane.normal)
-        max_distance = np.inf if plane.radius is None else plane.radius + 2.0 * sites.spacing
-        near = np.linalg.norm(centers - plane.center, axis=1) < max_distance
-        caps |= near & (height < RIM * sites.spacing)
-    used, renumbered = np.unique(ordered[~caps], return_inverse=True)
-    return _extended(Surface(positions[used], renumbered.reshape(-1, 3).astype(np.int32)), sites)
+        normal = np.asarray(plane.normal)
+        inner = np.asarray(plane.center) + RIM * sites.spacing * normal
+        surface = _cut(surface, inner, normal, plane.radius, sites.spacing)
+    surface = _extended(surface, sites)
+    for center, normal in _periodic_ends(sites):
+        surface = _cut(surface, center, normal, None, sites.spacing)
+    return surface
+
+
+def open_surface(surface: Surface, sites: SiteSet) -> Surface:
+    """Return a surface in metres, without the parts in and outside the openings and periodic ends of `sites`.
+
+    It is cut a hundredth of a spacing inside their planes, so that its rims are plane.
+    """
+    planes: list[tuple[Floats, Floats, float | None]] = [
+        (np.asarray(plane.center), np.asarray(plane.normal), plane.radius) for plane in sites.iolets
+    ]
+    planes += [(center, normal, None) for center, normal in _periodic_ends(sites)]
+    for center, normal, radius in planes:
+        surface = _cut(surface, center + _INSIDE * sites.spacing * normal, normal, radius, sites.spacing)
+    return surface
+
+
+def _cut(surface: Surface, center: Floats, normal: Floats, radius: float | None, spacing: float) -> Surface:
+    """Return the surface without its part behind a plane, within the radius of an opening; None: everywhere."""
+    if not len(surface.faces):
+        return surface
+    far = 2.0 * float(np.linalg.norm(surface.vertices - center, axis=1).max())
+    within = far if radius is None else float(np.hypot(radius + 2.0 * spacing, 3.0 * spacing))
+    return surface.clipped(center, normal, within)
+
+
+def _periodic_ends(sites: SiteSet) -> Iterator[tuple[Floats, Floats]]:
+    """Yield a point of each end plane of the periodic axes, half a spacing outside the outermost sites, and its normal.
+
+    Normals point inwards.
+    """
+    for axis in np.flatnonzero(sites.periodic):
+        for end, sign in ((-0.5, 1.0), (sites.shape[axis] - 0.5, -1.0)):
+            unit = np.eye(3)[axis]
+            yield np.asarray(sites.origin) + sites.spacing * end * unit, sign * unit
 
 
 def _extended(surface: Surface, sites: SiteSet) -> Surface:
