@@ -21,11 +21,11 @@ MESH = biconcave(162, radius=4.5)
 VISCOSITY = 1 / 6
 
 
-def growth(model: MembraneModel, scheme: Scheme) -> float:
+def growth(model: MembraneModel, scheme: Scheme, viscosity: float = VISCOSITY, contrast: float = 1.0) -> float:
     """Return by how much a small disturbance of a cell at rest grows in 200 steps."""
-    solver = Solver(shapes.box((20, 20, 16)), FlowModel(Newtonian(VISCOSITY)), threads=1)
+    solver = Solver(shapes.box((20, 20, 16)), FlowModel(Newtonian(viscosity)), threads=1)
     cells = Cells(solver.backend, [CellType("red", MESH, model)], [[[10.0, 10.0, 8.0]]])
-    flow = Blood(solver, cells, scheme=scheme)
+    flow = Blood(solver, cells, scheme=scheme, viscosity_contrast=contrast)
     still = cells.vertices()
     cells.set_vertices(still + 1e-6 * np.random.default_rng(0).normal(size=still.shape))
     flow.boundary.refresh()
@@ -56,15 +56,34 @@ def test_cells_begin_to_shake_where_the_limit_says(model: MembraneModel, modulus
     kind, backend = CellType("red", MESH, model), open_backend("cpu", 1)
     limit = step_limit(backend, kind, "peskin", VISCOSITY, scheme=scheme)
     assert limit.modulus == modulus
-    # Stiffness at the limit for this viscosity: the limit of the step moves both.
-    scaled = scale(model, 1.0)
-    for _ in range(12):
-        ratio = step_limit(backend, CellType("red", MESH, scaled), "peskin", VISCOSITY, scheme=scheme).ratio
-        if abs(ratio - 1) < 0.03:
-            break
-        scaled = scale(scaled, ratio**1.5)
+    scaled = at_the_limit(model, scheme)
     assert growth(scale(scaled, 0.45), scheme) < 1.0
     assert not growth(scale(scaled, 5.0), scheme) < 10.0
+
+
+@pytest.mark.parametrize("scheme", ["euler", "adams-bashforth"])
+def test_the_limit_takes_the_fluid_inside_into_account(scheme: Scheme) -> None:
+    """Inside, the relaxation time is 15.5, and short waves decay slowly: what is stable in one fluid is not in two."""
+    only_outside, both = at_the_limit(AREA, scheme, 1.0), at_the_limit(AREA, scheme, 1.0, contrast=5.0)
+    assert both.law.shear < 0.5 * only_outside.law.shear
+    assert growth(scale(both, 0.45), scheme, 1.0, contrast=5.0) < 1.0
+    assert not growth(scale(both, 5.0), scheme, 1.0, contrast=5.0) < 10.0
+    assert growth(scale(only_outside, 0.45), scheme, 1.0) < 1.0
+    assert not growth(only_outside, scheme, 1.0, contrast=5.0) < 10.0
+
+
+def at_the_limit(
+    model: MembraneModel, scheme: Scheme, viscosity: float = VISCOSITY, contrast: float = 1.0
+) -> MembraneModel:
+    """Return the membrane scaled to the limit at this viscosity; a longer step would change the viscosity, too."""
+    backend = open_backend("cpu", 1)
+    for _ in range(12):
+        kind = CellType("red", MESH, model)
+        limit = step_limit(backend, kind, "peskin", viscosity, scheme=scheme, viscosity_contrast=contrast)
+        if abs(limit.ratio - 1) < 0.03:
+            break
+        model = scale(model, limit.ratio**1.5)
+    return model
 
 
 def scale(model: MembraneModel, factor: float) -> MembraneModel:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -151,29 +153,43 @@ def step_limit(
     collision: Collision | None = None,
     scheme: Scheme = "euler",
     slip: float = SLIP,
+    viscosity_contrast: float = 1.0,
 ) -> StepLimit:
     """Return the longest stable time step of a cell of this type in a fluid of this viscosity, in lattice units.
 
     The largest eigenvalue of stiffness times mobility (eq. 15) is computed by power iteration, for a sequence of time
     steps that converges to the limit. In lattice units, moduli are proportional to the square of the time step, and the
-    viscosity is proportional to the time step.
+    viscosity is proportional to the time step. If the fluid inside has another viscosity, the limit is the lower of
+    those for the two fluids.
 
     Args:
         backend: device that computes the membrane forces.
         cell: the type of cell.
         delta: smoothed delta function.
-        viscosity: kinematic viscosity of the fluid.
+        viscosity: kinematic viscosity of the fluid outside.
         collision: two relaxation times by default.
         scheme: time scheme of the vertices.
         slip: slip mobility of the vertices (eq. 18).
+        viscosity_contrast: viscosity inside over that outside.
     """
     stiffness = _Stiffness(backend, cell)
     if not stiffness.by_modulus:
         return StepLimit(np.inf, {"none": 1.0})
+
+    def fluid(contrast: float, ratio: float) -> Mobility:
+        mobility = Mobility(stiffness.rest, delta, contrast * viscosity * ratio, collision or Trt(), scheme)
+        mobility.slip = stiffness.slip(slip / (viscosity * ratio))
+        return mobility
+
+    limits = [_limit_in_fluid(stiffness, partial(fluid, contrast)) for contrast in sorted({1.0, viscosity_contrast})]
+    return min(limits, key=lambda limit: limit.ratio)
+
+
+def _limit_in_fluid(stiffness: _Stiffness, fluid: Callable[[float], Mobility]) -> StepLimit:
+    """Return the limit for the mobility `fluid(ratio)`, in which the time step is multiplied by `ratio`."""
     ratio, motion = 1.0, np.random.default_rng(0).normal(size=stiffness.rest.shape)
     for _ in range(_TRIALS):
-        mobility = Mobility(stiffness.rest, delta, viscosity * ratio, collision or Trt(), scheme)
-        mobility.slip = stiffness.slip(slip / (viscosity * ratio))
+        mobility = fluid(ratio)
         growth, motion = _fastest_growing_mode(stiffness, mobility, motion)
         ratio_to_limit = CRITICAL / (growth * ratio**2)
         ratio *= ratio_to_limit**_DAMPING

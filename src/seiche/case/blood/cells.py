@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,12 +55,9 @@ def cells_setup(setup: BloodSetup, folder: Path, *, initial_state: bool = True) 
                     " check the unit of its mesh"
                 )
         gap = _gap(case, units, surfaces)
-        backend = open_backend("cpu", 1)
         delta, scheme, slip = case.coupling.delta, case.coupling.scheme, case.coupling.slip
-        collision = setup.model.collision
-        limits = tuple(
-            step_limit(backend, kind, delta, viscosity, collision=collision, scheme=scheme, slip=slip) for kind in types
-        )
+        contrasts = _contrasts(case)
+        limits = _step_limits(setup, types, contrasts)
         _check_stability(units, types, limits)
         free = {} if isinstance(sites, SizedSites) else free_layers(setup)
         fillable_fraction = _fillable_fraction(case, sites, surfaces, free) if case.packing is not None else 1.0
@@ -69,7 +67,6 @@ def cells_setup(setup: BloodSetup, folder: Path, *, initial_state: bool = True) 
             else (None, ())
         )
         between, wall = repulsions(case, units)
-        contrasts = _contrasts(case)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None
     except OSError as error:
@@ -93,6 +90,21 @@ def cells_setup(setup: BloodSetup, folder: Path, *, initial_state: bool = True) 
         label=setup.source,
         notes=notes,
     )
+
+
+def _step_limits(setup: BloodSetup, types: Sequence[CellType], contrasts: Sequence[float]) -> tuple[StepLimit, ...]:
+    """Return the limit of the time step for each type, with the viscosity inside over that outside."""
+    backend, coupling = open_backend("cpu", 1), setup.case.coupling
+    limit = partial(
+        step_limit,
+        backend,
+        delta=coupling.delta,
+        viscosity=(setup.invariants.tau[0] - 0.5) / 3,
+        collision=setup.model.collision,
+        scheme=coupling.scheme,
+        slip=coupling.slip,
+    )
+    return tuple(limit(cell=kind, viscosity_contrast=contrast) for kind, contrast in zip(types, contrasts, strict=True))
 
 
 def _check_stability(units: LatticeUnits, types: Sequence[CellType], limits: Sequence[StepLimit]) -> None:

@@ -97,9 +97,7 @@ def _types(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
 def _contact(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
     """Yield the maximum stiffness of each contact force, times the mobility of two vertices."""
     table = setup.case.contact
-    viscosity = (setup.invariants.tau[0] - 0.5) / 3
-    mobility = Mobility(np.full((1, 3), 0.25), setup.case.coupling.delta, viscosity, setup.model.collision)
-    moved = float(mobility(np.array([[1.0, 0.0, 0.0]]))[0, 0])
+    moved = max(_vertex_mobility(setup, contrast) for contrast in {1.0, *cells.contrasts})
     laws = [("strength", cells.between)]
     if len(setup.vessel.sites.boundary):
         laws.append(("wall_strength" if table.wall_strength is not None else "strength", cells.wall))
@@ -114,6 +112,13 @@ def _contact(setup: BloodSetup, cells: CellsSetup) -> Iterator[Estimate]:
         product = morse.stiffness * moved
         advised = setup.units.to_si("energy", morse.depth * ADVISED_CONTACT / product)
         yield _stiffness("contact.adhesion.depth", product, f"use at most {advised:.2g} J")
+
+
+def _vertex_mobility(setup: BloodSetup, contrast: float) -> float:
+    """Return the mobility of one vertex in a fluid of `contrast` times the viscosity of that outside cells."""
+    viscosity = contrast * (setup.invariants.tau[0] - 0.5) / 3
+    mobility = Mobility(np.full((1, 3), 0.25), setup.case.coupling.delta, viscosity, setup.model.collision)
+    return float(mobility(np.array([[1.0, 0.0, 0.0]]))[0, 0])
 
 
 def _stiffness(where: str, product: float, remedy: str) -> Estimate:

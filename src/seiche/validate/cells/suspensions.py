@@ -18,8 +18,8 @@ from seiche.validate.check import Check, Family, Setting
 _PRIES = "Pries et al. 1992, doi:10.1152/ajpheart.1992.263.6.H1770"
 _FAHRAEUS = "Pries et al. 1990, Circ. Res. 67, 826"
 #: Lattice of the tubes that are compared with measurements; the others have a spacing of half a micrometre. Both time
-#: steps are 1.6 to 1.8 times shorter than the stability limit (docs/theory/coupling.md, section 6).
-_FINE = CellLattice(0.25, 3e-6, PLASMA, 1.0)
+#: steps are less than half the stability limit (docs/theory/coupling.md, section 6).
+_FINE = CellLattice(0.25, 1e-6, PLASMA, 1 / 3)
 #: Lattice of the quick checks: one micrometre, for trends only.
 _QUICK = CellLattice(1.0, 4e-6, PLASMA, 0.3)
 _NARROW = TubeSuspension(10.0, 0.32, transits=0.4, length=16.0, lattice=_QUICK, vertices=162, samples=8, rate=100.0)
@@ -107,7 +107,7 @@ def shear_thinning(setting: Setting) -> list[Check]:
 
 
 def endurance(setting: Setting) -> list[Check]:
-    """Check a hematocrit of 0.45 in a 20 um tube for 100 000 steps: no cell is lost or inverted, volumes are constant.
+    """Check a hematocrit of 0.45 in a 20 um tube for 200 000 steps: no cell is lost or inverted, volumes are constant.
 
     A lost or inverted cell ends a run with an error.
     """

@@ -70,7 +70,7 @@ class TubeSuspension:
     rate: float = 80.0
     transits: float = 20.0
     length: float = 40.0
-    lattice: CellLattice = field(default_factory=lambda: CellLattice(0.5, 4e-6, PLASMA))
+    lattice: CellLattice = field(default_factory=lambda: CellLattice(0.5, 2e-6, PLASMA, 0.25))
     vertices: int = 642
     delta: Delta = "peskin"
     scheme: Scheme = "adams-bashforth"
