@@ -141,7 +141,7 @@ def _draw_cells(
     from matplotlib.colors import Normalize
 
     sides = np.subtract(camera.high, camera.low)
-    figure = new_figure(width, min(max(0.82 * width * sides[1] / sides[0], 1.2), 1.3 * width))
+    figure = new_figure(width, min(max(0.84 * width * sides[1] / sides[0] + 0.4, 1.2), 1.3 * width))
     figure.patch.set_facecolor("white")
     axes = figure.add_subplot()
     colors = ScalarMappable(Normalize(0.0, max_speed * 1e3), "viridis")
