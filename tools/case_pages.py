@@ -15,8 +15,8 @@ from pydantic_core import PydanticUndefined
 from seiche.case import quantities
 from seiche.case.blood.schema import BloodCase
 from seiche.case.flow.waveforms import WAVEFORMS
-from seiche.case.load import fields_of, models_in
 from seiche.case.quantities import DIMENSIONS
+from seiche.case.schema_tables import fields_of, models_in
 from seiche.case.solids import SOLIDS
 from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.case.waves.schema import WaveCase
@@ -29,6 +29,7 @@ described as *time or steps* is a string with a unit or a whole number of time s
 folder of the case file. Outputs are relative to `output.folder`, which is itself relative to that folder.
 
 Any key can be changed on the command line: `seiche run case.toml --set lattice.tau=0.8 --set "iolet.inlet.ramp=20 ms"`.
+It replaces keys of the file that are not allowed beside it: `--set time.steps=100` replaces `time.duration`.
 
 An output folder belongs to one run. A second run stops before its first step, unless `--replace` removes the files of
 the first. Files of other programs are never replaced. A restart (`--restart`) writes its time series to new files named

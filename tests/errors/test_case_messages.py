@@ -277,7 +277,8 @@ def test_more_ranks_than_sites_are_rejected() -> None:
 
 def test_a_ramp_longer_than_the_run_is_rejected() -> None:
     assert message_of(changed(tube_tables(), "iolet.0.ramp", 101)) == (
-        'iolet["inlet"].ramp: 101 steps are longer than the run of 100 steps'
+        'iolet["inlet"].ramp: 101 steps are longer than the run of 100 steps; extend the run, or set '
+        "iolet.inlet.ramp = 50"
     )
     check_limits(setup_of(changed(tube_tables(), "iolet.0.ramp", 100)))
 
@@ -347,10 +348,13 @@ def test_geometries_that_cannot_be_made_are_rejected() -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("foo", '--set "foo": expected key=value, such as "run.device=cuda"'),
-        ("solver=waves", '--set "solver=waves": the other keys belong to solver "flow"; write a case file for "waves"'),
-        ("title.x=1", '--set "title.x=1": "title" is not a table'),
-        ("iolet.exit.kind=1", '--set "iolet.exit.kind=1": no entry "exit" in the list'),
+        ("foo", 'override "foo": expected key=value, such as "run.device=cuda"'),
+        (
+            "solver=waves",
+            'override "solver=waves": the other keys belong to solver "flow"; write a case file for "waves"',
+        ),
+        ("title.x=1", 'override "title.x=1": "title" is not a table'),
+        ("iolet.exit.kind=1", 'override "iolet.exit.kind=1": no entry "exit" in the list'),
     ],
 )
 def test_a_wrong_override_is_named(tmp_path: Path, override: str, message: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from seiche.case import new
 from seiche.case.kinds import KINDS, kind_named
-from seiche.case.load import fields_of, models_in
+from seiche.case.schema_tables import fields_of, models_in
 from seiche.cli import main
 from seiche.errors import CaseError
 

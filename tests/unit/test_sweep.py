@@ -18,6 +18,8 @@ import pytest
 from PIL import Image
 
 from case_files import toml_of, tube_tables
+from prediction_cases import case_file
+from seiche.case.folder import RECORD
 from seiche.case.quantities import si_value
 from seiche.case.sweep import SWEEP, TABLES, grid_of, list_of, plan_sweep, split_values, writing_tables
 from seiche.case.sweep_runs import SweepRuns, table_of
@@ -78,7 +80,7 @@ def test_a_list_has_a_run_in_each_row(tmp_path: Path) -> None:
 def test_runs_keep_their_folders_when_values_are_added(tmp_path: Path) -> None:
     case, folder = case_of(tmp_path), tmp_path / "sweep"
     first = plan_sweep(case, grid_of(["lattice.tau=0.6,0.8"]), folder)
-    second = plan_sweep(case, grid_of(["lattice.tau=0.5001,0.6,0.7,0.8"]), folder)
+    second = plan_sweep(case, grid_of(["lattice.tau=0.55,0.6,0.7,0.8"]), folder)
     assert [run.folder.name for run in first] == ["run-0001", "run-0002"]
     assert [run.folder.name for run in second] == ["run-0003", "run-0001", "run-0004", "run-0002"]
     assert first[0].checkpoint == folder / "run-0001" / "checkpoint.seiche" and first[0].state == ""
@@ -97,12 +99,50 @@ def test_runs_keep_their_folders_when_values_are_added(tmp_path: Path) -> None:
         (["lattice.tau=0.6,high"], 'lattice.tau: "high" is not a number'),
         (["lattice.taau=0.6"], "lattice.taau: unknown key"),
         (["lattice.tau=0.6,0.6"], "occurs twice"),
+        (["lattice.tau=0.4,0.6"], r"run with lattice.tau=0.4 is invalid, so no run was started: .* out of range"),
+        (["iolet.inlet.ramp=5,300"], r"iolet.inlet.ramp=300 is invalid.* longer than the run of 20 steps"),
     ],
 )
 def test_wrong_values_are_rejected_before_any_run(tmp_path: Path, settings: list[str], message: str) -> None:
     with pytest.raises(SeicheError, match=message):
         plan_sweep(case_of(tmp_path), grid_of(settings), tmp_path / "sweep")
     assert not (tmp_path / "sweep").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "message"),
+    [
+        ("blood", "lattice.step=1 us,20 ms", "lattice.step=20 ms is invalid"),
+        ("ultrasound", "source.0.frequency=0.4 MHz,9 MHz", "points per wavelength"),
+        ("waves", "time.step=0.1 ms,0.1 s", "above the largest stable step"),
+    ],
+)
+def test_limits_of_every_kind_are_checked_before_any_run(kind: str, setting: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SeicheError, match=message):
+        plan_sweep(case_file(tmp_path, kind), grid_of([setting]), tmp_path / "sweep")
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_every_invalid_run_has_a_line_and_complete_runs_are_not_checked_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case, folder = case_of(tmp_path), tmp_path / "sweep"
+    assert main(["sweep", str(case), "--set", "lattice.tau=0.4,0.6,0.3", "--output", str(folder)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(f": {case}")[0] for line in lines[:2]] == [
+        "seiche: lattice.tau=0.4",
+        "seiche: lattice.tau=0.3",
+    ]
+    assert lines[2:] == [
+        "seiche: error: sweep: 2 of 3 runs are invalid (lattice.tau=0.4 and 1 more); no run was started"
+    ]
+    assert not folder.exists()
+    (run,) = plan_sweep(case, grid_of(["lattice.tau=0.6"]), folder)
+    run.folder.mkdir()
+    (run.folder / RECORD).write_text('{"state": "done"}')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seiche.case.sweep.verify", lambda source: pytest.fail("checked again"))
+        assert plan_sweep(case, grid_of(["lattice.tau=0.6"]), folder) == [run]
 
 
 def rows_of(table: Path) -> list[dict[str, str]]:
@@ -143,11 +183,11 @@ def test_a_killed_sweep_continues_and_has_the_results_of_single_runs(
 @pytest.mark.slow
 def test_a_failed_run_does_not_end_the_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     case, table = case_of(tmp_path), tmp_path / "runs.csv"
-    table.write_text("iolet.inlet.velocity\n9 km/s\n3 mm/s\n")
+    table.write_text("run.device\ncuda:99\ncpu\n")  # the device is opened by the run only
     assert main(["sweep", str(case), "--list", str(table), "--output", str(tmp_path / "out")]) == 2
     output = capsys.readouterr()
     assert "sweep: run-0001 failed: see" in output.err
-    assert "1 of 2 runs are done" in output.out and "run-0001 (iolet.inlet.velocity=9 km/s): failed: " in output.out
+    assert "1 of 2 runs are done" in output.out and "run-0001 (run.device=cuda:99): failed: " in output.out
     rows = rows_of(tmp_path / "out" / "sweep.csv")
     assert [row["state"] for row in rows] == ["", "done"] and rows[0]["mach_seen"] == ""
 

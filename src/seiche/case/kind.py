@@ -278,6 +278,8 @@ class Kind:
         plan: function that creates the planned case of a source.
         estimates: function that returns the estimates of a set-up, the same on every rank.
         picture: function that returns the picture of a source before it runs (not collective), or None.
+        verify: function that returns the set-up of a source on one rank after the checks of `check`; a large domain
+            may have a size only. By default `prepare`.
     """
 
     name: str
@@ -288,3 +290,4 @@ class Kind:
     plan: Callable[[CaseFile], PlannedCase]
     estimates: Callable[[Any], Sequence[Estimate]] = field(default=lambda setup: ())
     picture: Callable[[CaseFile], CasePicture] | None = None
+    verify: Callable[[CaseFile], Setup] | None = None

@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from seiche.case.arguments import names_of, path_of
+from seiche.case.arguments import path_of
+from seiche.case.kinds import kind_of
 from seiche.case.messages import nearest
+from seiche.case.overrides import apply_overrides, overrides_of
 from seiche.case.plausible import implausible
 from seiche.case.quantities import shorten
+from seiche.case.schema_tables import fields_of, table_of, tags_of
 from seiche.case.source import CaseFile
-from seiche.case.tables import OneKindOf
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import cause_of
 from seiche.set_up import set_up_stage
@@ -48,7 +49,9 @@ _TYPES = {
 
 
 @set_up_stage("read")
-def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | None = None) -> CaseFile:
+def read_source(
+    path: Path | str, overrides: Sequence[str] | Mapping[str, Any] = (), device: str | None = None
+) -> CaseFile:
     """Return the unchecked tables of the case file `path` after the changes `overrides`, such as "run.device=cuda".
 
     Files of other programs are translated (`TRANSLATORS`). Raises FormatError if the file is not valid, CaseError if a
@@ -57,16 +60,16 @@ def read_source(path: Path | str, overrides: Sequence[str] = (), device: str | N
     notes: tuple[str, ...] = ()
     path = path_of("case file", path)
     suffix = path.suffix.lower()
-    if isinstance(overrides, str) or not isinstance(overrides, Iterable):
-        raise CaseError(f'overrides: {shorten(overrides)} is not a list such as ["run.device=cuda"]')
-    changes = names_of("overrides", overrides)
+    changes = overrides_of(overrides)
     if suffix in TRANSLATORS:
         module, _, name = TRANSLATORS[suffix].partition(":")
         data, notes = getattr(import_module(module), name)(path)
     else:
         data = _read_toml(path)
-    for override in (*changes, *([f"run.device={device}"] if device else [])):
-        _override(data, override)
+    if device:
+        changes += overrides_of({"run.device": device})
+    if changes:
+        apply_overrides(data, changes, lambda: kind_of(CaseFile(path, data)).schema)
     return CaseFile(path, data, notes)
 
 
@@ -113,39 +116,6 @@ def _read_toml(path: Path | str) -> dict[str, Any]:
         reason, _, position = " ".join(str(error).split()).partition(" (at ")
         printable = "".join(c if c.isprintable() else "?" for c in reason)
         raise FormatError(path, position.rstrip(")") or "whole file", f"not TOML: {printable}") from None
-
-
-def _override(data: dict[str, Any], text: str) -> None:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise CaseError(f'--set {shorten(text)}: expected key=value, such as "run.device=cuda"')
-    try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except (ValueError, RecursionError):
-        parsed = value.strip()
-    *parents, last = key.strip().split(".")
-    table: Any = data
-    for name in parents:
-        table = _child(table, name, text)
-    if isinstance(table, list) or not isinstance(table, dict):
-        raise CaseError(f"--set {shorten(text)}: {shorten('.'.join(parents))} is not a table")
-    if not parents and last == "solver" and data.get(last) not in (None, parsed):
-        raise CaseError(
-            f"--set {shorten(text)}: the other keys belong to solver {shorten(data[last])}; write a case file for "
-            f"{shorten(parsed)}"
-        )
-    table[last] = parsed
-
-
-def _child(table: Any, name: str, text: str) -> Any:
-    if isinstance(table, list):
-        for position, item in enumerate(table):
-            if name == str(position) or (isinstance(item, dict) and item.get("name") == name):
-                return item
-        raise CaseError(f"--set {shorten(text)}: no entry {shorten(name)} in the list")
-    if not isinstance(table, dict):
-        raise CaseError(f"--set {shorten(text)}: {shorten(name)} is not inside a table")
-    return table.setdefault(name, {})
 
 
 def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel]) -> str:
@@ -198,8 +168,8 @@ def _locate(
             value = value[item] if isinstance(value, list | tuple) and item < len(value) else None
             name = value.get("name") if isinstance(value, dict) else None
             path, entered = f"{path}[{shorten(name) if isinstance(name, str) else item}]", True
-        elif isinstance(value, dict) and not (entered and item in _tags(annotations)):
-            owner = _table_of(annotations, value)
+        elif isinstance(value, dict) and not (entered and item in tags_of(annotations)):
+            owner = table_of(annotations, value)
             key = "".join(c if c.isprintable() else "?" for c in item)[:60]
             path = f"{path}.{key}" if path else key
             value, entered = value.get(item), True
@@ -208,43 +178,6 @@ def _locate(
         else:
             entered = False
     return path, value, owner
-
-
-def fields_of(model: type[BaseModel] | None) -> dict[str, FieldInfo]:
-    """Return the fields of a table by their keys in a case file."""
-    return {field.alias or name: field for name, field in model.model_fields.items()} if model else {}
-
-
-def models_in(*annotations: Any) -> Iterator[type[BaseModel]]:
-    """Yield all tables in the `annotations` of a field; an open set yields its tables, not their base class."""
-    for annotation in [candidate for candidate in annotations if isinstance(candidate, OneKindOf)] or annotations:
-        if isinstance(annotation, OneKindOf):
-            yield from annotation.tables.values()
-        elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            yield annotation
-        else:
-            yield from models_in(*get_args(annotation))
-
-
-def _is_open(*annotations: Any) -> bool:
-    return any(isinstance(item, OneKindOf) or _is_open(*get_args(item)) for item in annotations)
-
-
-def _tags(annotations: Sequence[Any]) -> set[str]:
-    """Return the values of `kind` in a union; empty for a single table and for an open set."""
-    models = [] if _is_open(*annotations) else list(models_in(*annotations))
-    return {name for model in models for name in _tag(model)} if len(models) > 1 else set()
-
-
-def _tag(model: type[BaseModel]) -> tuple[str, ...]:
-    field = fields_of(model).get("kind")
-    return tuple(get_args(field.annotation)) if field is not None else ()
-
-
-def _table_of(annotations: Sequence[Any], value: dict[str, Any]) -> type[BaseModel] | None:
-    """Return the table with the `kind` of `value`, otherwise the first one."""
-    models = list(models_in(*annotations))
-    return next((model for model in models if value.get("kind") in _tag(model)), next(iter(models), None))
 
 
 def _description(model: type[BaseModel] | None, path: str) -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from seiche.case.load import check_tables, read_source
 from seiche.case.output import OutputTarget
 from seiche.case.output_targets import overwritten
 from seiche.case.simulation import Simulation
+from seiche.case.source import CaseFile
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -27,7 +28,7 @@ def load(
     path: Path | str,
     *,
     device: str | None = None,
-    overrides: Sequence[str] = (),
+    overrides: Sequence[str] | Mapping[str, Any] = (),
     restart: Path | str | None = None,
     output: Path | str | None = None,
     replace: bool = False,
@@ -38,7 +39,8 @@ def load(
     Args:
         path: case file; paths of input files are relative to its folder.
         device: "cpu", "cuda" or a specific GPU such as "cuda:1"; by default that of the case.
-        overrides: new values of keys, such as "lattice.tau=0.8" or "time.duration=2 s".
+        overrides: new values of keys, such as ["lattice.tau=0.8"] or {"time.duration": "2 s"}. They replace keys that
+            are not allowed beside them, such as time.steps.
         restart: checkpoint from which the run continues.
         output: output folder; by default that of the case.
         replace: whether files of an earlier run in the output folder may be replaced.
@@ -59,7 +61,7 @@ def load(
 def _load(
     path: Path | str,
     device: str | None,
-    overrides: Sequence[str],
+    overrides: Sequence[str] | Mapping[str, Any],
     *,
     restart: Path | str | None,
     output: Path | str | None,
@@ -88,7 +90,11 @@ def _load(
 
 
 def prepare(
-    path: Path | str, overrides: Sequence[str] = (), world: World | None = None, *, device: str | None = None
+    path: Path | str,
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+    world: World | None = None,
+    *,
+    device: str | None = None,
 ) -> Setup:
     """Return the set-up of a case file of any kind without allocating fields (collective).
 
@@ -101,6 +107,20 @@ def prepare(
     check_type("world", world, World, "a World")
     setup = kind_of(source).prepare(source, world)
     check_inputs_preserved(setup, source.folder / setup.case.output.folder)
+    return setup
+
+
+def verify(source: CaseFile) -> Setup:
+    """Return the set-up of a case on one rank after all checks of `seiche check`; a large domain may have a size only.
+
+    Raises:
+        CaseError: the case is invalid.
+        FormatError: an input file is invalid.
+    """
+    kind = kind_of(source)
+    setup = (kind.verify or kind.prepare)(source)
+    check_inputs_preserved(setup, source.folder / setup.case.output.folder)
+    kind.estimates(setup)
     return setup
 
 

@@ -7,7 +7,7 @@ import csv
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,11 @@ from typing import Any
 from seiche.case.folder import RECORD
 from seiche.case.kinds import kind_of
 from seiche.case.load import check_tables, read_source
+from seiche.case.loading import verify
 from seiche.case.output_targets import FILE_KINDS, check_replaceable_file
 from seiche.case.own_files import digest_of, texts_of
 from seiche.case.quantities import shorten
-from seiche.errors import CaseError, FormatError
+from seiche.errors import CaseError, FormatError, SeicheError
 from seiche.io.files import check_replaceable, replacing
 
 #: File in the folder of a sweep that lists its runs.
@@ -28,6 +29,8 @@ SWEEP = "sweep.json"
 TABLES = {"sweep.csv": "run,state", "sweep.nc": "CDF", "sweep.png": ""}
 #: Entry instead of a digest while a table is being written.
 _WRITING = "writing"
+#: States of runs that are not checked again.
+_BEGUN = ("done", "stopped", "running")
 #: Maximum number of runs; a larger number is most likely a mistake.
 MAX_RUNS = 10_000
 _OPENING, _CLOSING = "[{(", "]})"
@@ -54,7 +57,7 @@ class SweepRun:
 
     def describe(self) -> str:
         """Return the folder and the values in one line."""
-        return f"{self.folder.name} ({', '.join(self.changes)})"
+        return f"{self.folder.name} ({_text_of(self.values)})"
 
     @property
     def state(self) -> str:
@@ -128,10 +131,24 @@ def list_of(path: Path) -> list[dict[str, str]]:
     return [dict(zip(keys, (value.strip() for value in row), strict=True)) for row in rows[1:]]
 
 
-def plan_sweep(case: Path, values: Sequence[Mapping[str, str]], folder: Path) -> list[SweepRun]:
-    """Return the runs for all `values` in `folder`, after checking the case of each run.
+def plan_sweep(
+    case: Path,
+    values: Sequence[Mapping[str, str]],
+    folder: Path,
+    *,
+    device: str | None = None,
+    report: Callable[[str], None] = lambda line: None,
+) -> list[SweepRun]:
+    """Return the runs for all `values` in `folder`, after checking each run that has not begun as `seiche check` does.
 
     A run has the same folder when the sweep is repeated with additional or other values.
+
+    Args:
+        case: case file.
+        values: values of the keys of each run.
+        folder: folder of the sweep.
+        device: device of all runs; by default that of the case.
+        report: called with one line for each invalid run, if there are several.
 
     Raises:
         CaseError: a case is invalid, two runs are equal, there are too many runs, or the case file has been changed
@@ -139,13 +156,10 @@ def plan_sweep(case: Path, values: Sequence[Mapping[str, str]], folder: Path) ->
     """
     if not 1 <= len(values) <= MAX_RUNS:
         raise CaseError(f"sweep: {len(values)} runs; expected 1 to {MAX_RUNS}")
-    outputs = []
     for number, row in enumerate(values):
-        changes = [f"{key}={value}" for key, value in row.items()]
         if row in values[:number]:
-            raise CaseError(f"sweep: the run with {', '.join(changes)} occurs twice")
-        source = read_source(case, changes)
-        outputs.append(check_tables(source.tables, str(case), kind_of(source).schema).output)  # type: ignore[attr-defined]
+            raise CaseError(f"sweep: the run with {_text_of(row)} occurs twice")
+    outputs = _checked_outputs(case, values, folder, device, report)
     digest = hashlib.sha256(case.read_bytes()).hexdigest()
     known = _known(folder)
     if known and known["case"] != digest:
@@ -164,6 +178,36 @@ def plan_sweep(case: Path, values: Sequence[Mapping[str, str]], folder: Path) ->
         SweepRun(run_folder, dict(row), run_folder / output.checkpoint.file, run_folder / output.summary)
         for run_folder, row, output in zip(run_folders, values, outputs, strict=True)
     ]
+
+
+def _checked_outputs(
+    case: Path, values: Sequence[Mapping[str, str]], folder: Path, device: str | None, report: Callable[[str], None]
+) -> list[Any]:
+    """Return the output tables of the runs; CaseError if one of those that have not begun cannot run."""
+    folders = {_name(row): str(name) for name, row in _known(folder).get("runs", {}).items()}
+    outputs, problems = [], []
+    for row in values:
+        name = folders.get(_name(row))
+        begun = name is not None and SweepRun(folder / name, row, Path(), Path()).state in _BEGUN
+        try:
+            source = read_source(case, [f"{key}={value}" for key, value in row.items()], device)
+            checked: Any = check_tables(source.tables, str(case), kind_of(source).schema)
+            outputs.append(checked.output)
+            if not begun:
+                verify(source)
+        except SeicheError as error:
+            problems.append((_text_of(row), str(error)))
+    if len(problems) > 1:
+        for text, message in problems:
+            report(f"{text}: {message}")
+        first = problems[0][0]
+        raise CaseError(
+            f"sweep: {len(problems)} of {len(values)} runs are invalid ({first} and {len(problems) - 1} more); "
+            "no run was started"
+        )
+    for text, message in problems:
+        raise CaseError(f"sweep: the run with {text} is invalid, so no run was started: {message}")
+    return outputs
 
 
 def check_own_tables(folder: Path) -> None:
@@ -209,6 +253,11 @@ def _store(folder: Path, content: Mapping[str, Any]) -> None:
             part.write_text(json.dumps(content, indent=1), encoding="utf-8")
     except OSError as error:
         raise CaseError(f"{folder}: cannot be written: {error.strerror}") from None
+
+
+def _text_of(row: Mapping[str, str]) -> str:
+    """Return the values in one line."""
+    return ", ".join(f"{key}={value}" for key, value in row.items())
 
 
 def _name(row: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
@@ -18,20 +18,32 @@ class Table(BaseModel):
     """A table of a case file."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=())
+    #: Groups of keys of which exactly one, or at most one, may be given; an override replaces the others of its group.
+    exactly_one: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    at_most_one: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
-    def exactly_one_of(self, names: Iterable[str]) -> str:
+    @model_validator(mode="after")
+    def _groups_are_exclusive(self) -> Self:
+        for names in self.exactly_one:
+            self.only_key_of(names)
+        for names in self.at_most_one:
+            if len(present := self.present(names)) > 1:
+                reason = "both" if len(names) == 2 else " and ".join(present)
+                *others, last = names
+                raise ValueError(f"give at most one of {', '.join(others)} and {last}; {reason} are given")
+        return self
+
+    def present(self, names: Iterable[str]) -> list[str]:
+        """Return the keys of `names` that have a value."""
+        return [name for name in names if getattr(self, name) not in (None, ())]
+
+    def only_key_of(self, names: Sequence[str]) -> str:
         """Return the only key of `names` that has a value; ValueError if none or several have one."""
-        names = tuple(names)
-        present = [name for name in names if getattr(self, name) is not None]
+        present = self.present(names)
         if len(present) != 1:
             reason = "none is given" if not present else f"{' and '.join(present)} are given"
             raise ValueError(f"give exactly one of {', '.join(names)}; {reason}")
         return present[0]
-
-    def at_most_one_of(self, first: str, second: str) -> None:
-        """Raise a ValueError if both keys have a value."""
-        if getattr(self, first) is not None and getattr(self, second) is not None:
-            raise ValueError(f"give at most one of {first} and {second}; both are given")
 
 
 class SourceTable(Table):

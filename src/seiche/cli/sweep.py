@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +48,8 @@ def sweep(
         raise CaseError("sweep: give either --set KEY=A,B, or --list FILE")
     requested = page_of(dpi, size)
     folder = output if output is not None else case.parent / "sweep"
-    runs = plan_sweep(case, list_of(values) if values is not None else grid_of(settings or ()), folder)
+    rows = list_of(values) if values is not None else grid_of(settings or ())
+    runs = plan_sweep(case, rows, folder, device=device, report=lambda line: print(f"seiche: {line}", file=sys.stderr))
     batch = SweepRuns(case, runs, jobs=jobs, device=device)
     batch.execute(lambda line: print(f"seiche: {line}", flush=True))
     with writing_tables(folder), page(requested):

@@ -16,6 +16,7 @@ from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.sketch import blood_picture
 from seiche.case.flow.geometry import FlowVessel
 from seiche.case.flow.kind import FlowPlan, check_with, flow_setup, shared_setup
+from seiche.case.flow.limits import check_state_counts
 from seiche.case.flow.run import open_solver
 from seiche.case.flow.sketch import can_be_drawn
 from seiche.case.kind import Kind
@@ -53,6 +54,7 @@ def _sized_setup(source: CaseFile) -> BloodSetup:
     flow = flow_setup(source, case, 1, sized=True)
     setup = BloodSetup(**{item.name: getattr(flow, item.name) for item in fields(flow)})
     check_cell_limits(setup)
+    check_state_counts(setup)
     initial_state = not isinstance(setup.vessel.sites, SizedSites)
     return replace(setup, cells=cells_setup(setup, source.folder, initial_state=initial_state))
 
@@ -85,4 +87,4 @@ def _picture(source: CaseFile) -> CasePicture:
 
 
 _check = check_with(BloodCase, _sized_setup, describe)
-BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, _check, BloodPlan, blood_estimates, _picture)
+BLOOD = Kind("blood", BloodCase, prepare, BloodCaseRun, _check, BloodPlan, blood_estimates, _picture, _sized_setup)

@@ -89,6 +89,8 @@ class CellTable(Table):
     law.
     """
 
+    exactly_one = (_MODULI,)
+
     name: PlainName = Field(min_length=1, max_length=60, description="name of the type, for messages and outputs")
     shape: Annotated[Biconcave | SphereShape | EllipsoidShape | MeshFile, Field(discriminator="kind")] = Field(
         default=Biconcave(kind="biconcave"), description="undeformed shape; a red cell by default"
@@ -150,7 +152,6 @@ class CellTable(Table):
 
     @model_validator(mode="after")
     def _one_modulus(self) -> CellTable:
-        self.exactly_one_of(_MODULI)
         for option in ("positions_from", "positions_outside"):
             if self.positions is None and option in self.model_fields_set:
                 raise ValueError(f"{option} is only allowed with positions")

@@ -90,7 +90,6 @@ def check_with(
         def check_on_root() -> list[str]:
             setup = make(source)
             check_limits(setup, ranks)
-            check_state_counts(setup)
             return describe(setup, ranks)
 
         return on_root(world, check_on_root)
@@ -100,7 +99,9 @@ def check_with(
 
 def _sized_setup(source: CaseFile) -> FlowSetup:
     """Return the set-up for a check; the sites of a large vessel are not created."""
-    return flow_setup(source, check_tables(source.tables, str(source.path), FlowCase), 1, sized=True)
+    setup = flow_setup(source, check_tables(source.tables, str(source.path), FlowCase), 1, sized=True)
+    check_state_counts(setup)
+    return setup
 
 
 class FlowPlan(PlannedCase):
@@ -146,4 +147,5 @@ FLOW = Kind(
     FlowPlan,
     flow_estimates,
     picture=_picture,
+    verify=_sized_setup,
 )

@@ -76,7 +76,10 @@ def _violations(setup: FlowSetup, ranks: int) -> Iterator[str]:
     yield from _layout_violations(setup)
     for name, ramp in ramps_of(setup).items():
         if ramp > setup.steps:
-            yield f'iolet["{name}"].ramp: {ramp:.0f} steps are longer than the run of {setup.steps} steps'
+            yield (
+                f'iolet["{name}"].ramp: {ramp:.0f} steps are longer than the run of {setup.steps} steps; extend '
+                f"the run, or set iolet.{name}.ramp = {max(1, setup.steps // 2)}"
+            )
     yield from _output_violations(setup)
 
 

@@ -59,6 +59,8 @@ Shape = Annotated[TubeShape | Duct | Channel | PeriodicBox | Bifurcation | Arter
 class Geometry(Table):
     """The vessel: exactly one of `gmy`, `stl`, `image`, `solid` and `shape`."""
 
+    exactly_one = (("gmy", "stl", "image", "solid", "shape"),)
+
     spacing: PositiveLength = Field(description="distance between adjacent lattice sites")
     gmy: FileName | None = Field(default=None, description="HemeLB geometry file, relative to the case file")
     stl: FileName | None = Field(default=None, description="STL surface, ASCII or binary, relative to the case file")
@@ -81,7 +83,7 @@ class Geometry(Table):
 
     @model_validator(mode="after")
     def _one_source(self) -> Geometry:
-        source = self.exactly_one_of(("gmy", "stl", "image", "solid", "shape"))
+        source = self.only_key_of(self.exactly_one[0])
         if source == "stl" and self.unit is None:
             raise ValueError('the length unit of an STL file is unknown; add the key unit, such as "1 mm"')
         if source != "stl" and self.unit is not None:
@@ -172,6 +174,8 @@ class CarreauYasudaFluid(ThinningFluid):
 class Fluid(Table):
     """The fluid: exactly one of `viscosity` and `rheology`."""
 
+    exactly_one = (("viscosity", "rheology"),)
+
     density: Density = Field(default=1060.0, description="mass density; blood by default")
     viscosity: Viscosity | None = Field(default=None, description="dynamic viscosity of a Newtonian fluid")
     rheology: (
@@ -185,14 +189,11 @@ class Fluid(Table):
     )
     initial_velocity: VelocityVector = Field(default=(0.0, 0.0, 0.0), description="uniform initial velocity")
 
-    @model_validator(mode="after")
-    def _one_viscosity(self) -> Fluid:
-        self.exactly_one_of(("viscosity", "rheology"))
-        return self
-
 
 class Lattice(Table):
     """The discretisation: exactly one of `step`, `tau` and `mach` fixes the time step."""
+
+    exactly_one = (("step", "tau", "mach"),)
 
     velocity_set: Literal["D3Q15", "D3Q19", "D3Q27"] = Field(default="D3Q19", description="lattice velocities")
     collision: Literal["trt", "bgk", "mrt", "regularised"] = Field(
@@ -216,7 +217,6 @@ class Lattice(Table):
 
     @model_validator(mode="after")
     def _one_step(self) -> Lattice:
-        self.exactly_one_of(("step", "tau", "mach"))
         if self.magic is not None and self.collision in ("bgk", "regularised"):
             raise ValueError('magic is only allowed with collision = "trt" or "mrt"')
         if self.layout == "moments" and self.collision != "regularised":
@@ -230,10 +230,11 @@ class Lattice(Table):
 class Time(Table):
     """Duration of the run: exactly one of `duration`, `steps` and `cycles`; with `steady`, the maximum duration."""
 
+    exactly_one = (("duration", "steps", "cycles"),)
+
     duration: PositiveTime | None = Field(default=None, description="physical time")
     steps: int | None = Field(default=None, gt=0, le=2**53, description="number of time steps")
     cycles: float | None = Field(default=None, gt=0, description="number of periods of the iolets")
-
     steady: float | None = Field(
         default=None,
         gt=0,
@@ -241,11 +242,6 @@ class Time(Table):
         description="stop when the relative change of the velocity over steady_interval falls below this value",
     )
     steady_interval: Interval = Field(default=1000, description="time or steps between two checks of steady")
-
-    @model_validator(mode="after")
-    def _one_length(self) -> Time:
-        self.exactly_one_of(("duration", "steps", "cycles"))
-        return self
 
 
 class BodyForce(Table):

@@ -66,6 +66,8 @@ _REPEAT = "with table: repeat it periodically; otherwise its last value applies 
 class PressureOpening(Opening):
     """Pressure `pressure` + amplitude cos(2 pi t/period + phase), or the values of `table`; set one of the two."""
 
+    exactly_one = (("pressure", "table"),)
+
     kind: Literal["pressure"]
     pressure: Pressure | None = Field(default=None, description="mean pressure, on the scale of reference_pressure")
     amplitude: Pressure = Field(default=0.0, description="amplitude of the cosine")
@@ -82,7 +84,6 @@ class PressureOpening(Opening):
 
     @model_validator(mode="after")
     def _consistent(self) -> PressureOpening:
-        self.exactly_one_of(("pressure", "table"))
         _check_table_keys(self, ("amplitude", "period", "phase"))
         if self.amplitude != 0.0 and self.period is None:
             raise ValueError("period is missing; amplitude needs it")
@@ -120,6 +121,8 @@ class Harmonic(Table):
 class Waveform(Table):
     """The shape of one period, scaled to a mean of one: exactly one of `preset` and `samples`."""
 
+    exactly_one = (("preset", "samples"),)
+
     preset: Literal["internal-carotid"] | None = Field(default=None, description="built-in, illustrative shape")
     samples: Annotated[tuple[float, ...], FromList] | None = Field(
         default=None, min_length=3, max_length=10_000, description="values at equal times over one period"
@@ -128,7 +131,6 @@ class Waveform(Table):
 
     @model_validator(mode="after")
     def _valid(self) -> Waveform:
-        self.exactly_one_of(("preset", "samples"))
         values = self.values()
         if self.harmonics > (max_harmonics := (len(values) - 1) // 2):
             raise ValueError(f"{len(values)} samples give at most {max_harmonics} harmonics, not {self.harmonics}")
@@ -148,6 +150,9 @@ class VelocityOpening(Opening):
     the opening; `table`, the mean over the opening as a function of time. For an opening that is not round,
     `profile = "computed"` is the developed flow through the section, or `weights` define the profile site by site.
     """
+
+    exactly_one = (("velocity", "flow_rate", "table"),)
+    at_most_one = (("harmonics", "waveform"),)
 
     kind: Literal["velocity"]
     velocity: Velocity | None = Field(default=None, description="mean over opening and time; positive into the fluid")
@@ -176,7 +181,7 @@ class VelocityOpening(Opening):
 
     @model_validator(mode="after")
     def _consistent(self) -> VelocityOpening:
-        mean = self.exactly_one_of(("velocity", "flow_rate", "table"))
+        mean = self.only_key_of(self.exactly_one[0])
         _check_table_keys(self, ("period", "harmonics", "waveform"))
         for name in ("table_scale", "equal_times"):
             if self.table is None and getattr(self, name) is not None:
@@ -188,7 +193,7 @@ class VelocityOpening(Opening):
         if self.profile == "womersley":
             if self.table is not None:
                 raise ValueError('table is not allowed with profile = "womersley"; give harmonics or a waveform')
-            self.exactly_one_of(sources)
+            self.only_key_of(sources)
             if self.period is None:
                 raise ValueError('profile = "womersley" needs a period, such as "72 bpm"')
         elif present:

@@ -27,7 +27,11 @@ _SAMPLES = 512
 
 
 def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
-    return on_root(world, lambda: describe(sized_setup(source) or prepare(source), ranks))
+    return on_root(world, lambda: describe(_verify(source), ranks))
+
+
+def _verify(source: CaseFile) -> UltrasoundSetup:
+    return sized_setup(source) or prepare(source)
 
 
 class UltrasoundPlan(PlannedCase):
@@ -61,5 +65,13 @@ def _picture(source: CaseFile) -> CasePicture:
 
 
 ULTRASOUND = Kind(
-    "ultrasound", UltrasoundCase, prepare, UltrasoundCaseRun, _check, UltrasoundPlan, ultrasound_estimates, _picture
+    "ultrasound",
+    UltrasoundCase,
+    prepare,
+    UltrasoundCaseRun,
+    _check,
+    UltrasoundPlan,
+    ultrasound_estimates,
+    _picture,
+    _verify,
 )

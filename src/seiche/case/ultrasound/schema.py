@@ -42,6 +42,8 @@ class GridTable(Table):
     Positions are relative to the point n // 2 of each axis, or to the axis of symmetry.
     """
 
+    at_most_one = (("cfl", "time_step"), ("duration", "steps"))
+
     shape: Annotated[tuple[int, ...], FromList] = Field(
         min_length=1,
         max_length=3,
@@ -67,9 +69,7 @@ class GridTable(Table):
     )
 
     @model_validator(mode="after")
-    def _one_of_each(self) -> GridTable:
-        self.at_most_one_of("cfl", "time_step")
-        self.at_most_one_of("duration", "steps")
+    def _symmetry_is_consistent(self) -> GridTable:
         if self.symmetry is not None and len(self.shape) != 2:
             raise ValueError(f"symmetry: an axisymmetric grid has 2 axes, not {len(self.shape)}")
         if self.symmetry is None and "outer_end" in self.model_fields_set:
@@ -231,6 +231,8 @@ class ResponseTable(Table):
 class RecordTable(Table):
     """Records of the run."""
 
+    at_most_one = (("points", "ring", "element"),)
+
     points: Annotated[tuple[Position, ...], FromList] = Field(
         default=(), description="positions of sensors, interpolated"
     )
@@ -254,11 +256,9 @@ class RecordTable(Table):
     start: StepsOrTime = Field(default=0, description="time or steps before the first record")
 
     @model_validator(mode="after")
-    def _one_kind_of_sensor(self) -> RecordTable:
-        sensor_keys = [name for name in ("points", "ring", "element") if getattr(self, name)]
-        if len(sensor_keys) > 1:
-            raise ValueError(f"give at most one of points, ring and element; {' and '.join(sensor_keys)} are given")
-        if self.frequency_response is not None and not (sensor_keys and "p" in self.quantities):
+    def _response_has_sensors(self) -> RecordTable:
+        has_sensors = bool(self.present(self.at_most_one[0]))
+        if self.frequency_response is not None and not (has_sensors and "p" in self.quantities):
             raise ValueError('frequency_response: needs sensors that record the series "p"')
         return self
 
@@ -291,6 +291,8 @@ SubdomainCount = Annotated[int, Field(ge=1, le=4096)]
 class UltrasoundRun(RunTable):
     """Hardware and numerics of the run."""
 
+    at_most_one = (("overlap", "error"),)
+
     precision: Literal["float32", "float64"] = Field(default="float32", description="precision of all fields")
     scheme: Literal["exact", "separable", "local4"] = Field(
         default="exact",
@@ -320,11 +322,6 @@ class UltrasoundRun(RunTable):
         default=None,
         description="several ranks: number of subdomains along each axis, by default from the machine file or the work",
     )
-
-    @model_validator(mode="after")
-    def _one_of_overlap_and_error(self) -> UltrasoundRun:
-        self.at_most_one_of("overlap", "error")
-        return self
 
 
 class UltrasoundCase(CaseTable):

@@ -9,7 +9,7 @@ from seiche.case.waves.check import describe
 from seiche.case.waves.estimates import wave_estimates
 from seiche.case.waves.run import WaveCaseRun
 from seiche.case.waves.schema import WaveCase
-from seiche.case.waves.setup import prepare
+from seiche.case.waves.setup import WaveSetup, prepare
 from seiche.case.waves.sketch import waves_picture
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
@@ -18,7 +18,11 @@ from seiche.observe.plan import PlannedRank, planned_rank
 
 def _check(source: CaseFile, world: World, ranks: int) -> list[str]:
     """Return the lines of the check; rank 0 generates the whole mesh, or a sample if the mesh is large."""
-    return on_root(world, lambda: describe(prepare(source, sampled=True), ranks))
+    return on_root(world, lambda: describe(_verify(source), ranks))
+
+
+def _verify(source: CaseFile) -> WaveSetup:
+    return prepare(source, sampled=True)
 
 
 class WavePlan(PlannedCase):
@@ -37,4 +41,4 @@ class WavePlan(PlannedCase):
         return planned_rank(solver.backend, [(1.0, stages) for stages in solver.phases], setup.mesh.count), ""
 
 
-WAVES = Kind("waves", WaveCase, prepare, WaveCaseRun, _check, WavePlan, wave_estimates, waves_picture)
+WAVES = Kind("waves", WaveCase, prepare, WaveCaseRun, _check, WavePlan, wave_estimates, waves_picture, _verify)

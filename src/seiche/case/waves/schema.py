@@ -47,6 +47,8 @@ _EXTENT = "upper must exceed lower along every axis"
 class MeshTable(Table):
     """The box, its trees and its elements: exactly one of `size` and `frequency`."""
 
+    exactly_one = (("size", "frequency"),)
+
     lower: Position = Field(description="lower corner of the box, with two or three axes")
     upper: Position = Field(description="upper corner; the last axis points upwards")
     trees: Annotated[tuple[int, ...], FromList] = Field(
@@ -70,7 +72,6 @@ class MeshTable(Table):
 
     @model_validator(mode="after")
     def _one_size(self) -> MeshTable:
-        self.exactly_one_of(("size", "frequency"))
         if len(self.lower) != len(self.upper):
             raise ValueError(f"lower has {len(self.lower)} axes and upper {len(self.upper)}")
         for name in ("trees", "periodic"):
@@ -100,6 +101,8 @@ class MaterialTable(Table):
     may have any order. Packed netCDF values are unpacked, missing ones rejected.
     """
 
+    exactly_one = (("density", "file", "segy"),)
+
     name: str = Field(max_length=80, description="name of the medium, for messages")
     density: Density | None = Field(default=None, description="mass density")
     cp: PositiveVelocity | None = Field(default=None, description="speed of longitudinal waves")
@@ -114,7 +117,6 @@ class MaterialTable(Table):
 
     @model_validator(mode="after")
     def _one_kind(self) -> MaterialTable:
-        self.exactly_one_of(("density", "file", "segy"))
         if self.density is not None and self.cp is None:
             raise ValueError("cp is missing; it is the speed of longitudinal waves")
         if self.density is None and (self.cp is not None or self.cs is not None):
@@ -139,6 +141,8 @@ class AttenuationTable(Table):
 class PointSourceTable(Table):
     """A point source: exactly one of `force`, `moment` (solids) and `volume` (fluids); in 2D, per metre."""
 
+    exactly_one = (("force", "moment", "volume"),)
+
     position: Position = Field(description="position")
     time: Pulse = Field(description="pulse, the function of time")
     force: ForceVector | None = Field(default=None, description="force for a pulse value of one")
@@ -150,7 +154,6 @@ class PointSourceTable(Table):
 
     @model_validator(mode="after")
     def _one_kind(self) -> PointSourceTable:
-        self.exactly_one_of(("force", "moment", "volume"))
         if self.tensor and self.moment is None:
             raise ValueError("tensor is only allowed with moment")
         return self
@@ -175,6 +178,8 @@ class PlaneWaveTable(Table):
 class ReceiverTable(Table):
     """A point at which the unknowns are sampled, or `count` points along a line."""
 
+    exactly_one = (("position", "start"),)
+
     name: str = Field(
         min_length=1, max_length=8, pattern=r"^[A-Za-z0-9_-]+$", description="name of the station, up to 8 characters"
     )
@@ -185,7 +190,6 @@ class ReceiverTable(Table):
 
     @model_validator(mode="after")
     def _point_or_line(self) -> ReceiverTable:
-        self.exactly_one_of(("position", "start"))
         if (self.start is None) != (self.end is None) or (self.start is None) != (self.count is None):
             raise ValueError("a line of receivers needs start, end and count")
         if self.count is not None and len(self.name) > 4:
@@ -220,6 +224,8 @@ class BoundaryTable(Table):
 class WaveTime(Table):
     """Duration of the run: exactly one of `duration` and `steps`."""
 
+    exactly_one = (("duration", "steps"),)
+
     duration: PositiveTime | None = Field(default=None, description="physical time")
     steps: int | None = Field(default=None, gt=0, le=2**53, description="number of time steps")
     step: PositiveTime | None = Field(default=None, description="time step; 0.9 of the largest stable one by default")
@@ -227,11 +233,6 @@ class WaveTime(Table):
         default="runge-kutta",
         description='fourth order in five stages, or second order in one, with smaller steps and mesh.flux = "central"',
     )
-
-    @model_validator(mode="after")
-    def _one_length(self) -> WaveTime:
-        self.exactly_one_of(("duration", "steps"))
-        return self
 
 
 class WaveRun(RunTable):
