@@ -41,7 +41,7 @@ def example_run(folder: Path) -> Path:
 
 def test_the_plane_with_most_sites_across_the_shortest_axis_is_drawn(tmp_path: Path) -> None:
     section = read_field_section(example_run(tmp_path) / "flow.vtkhdf")
-    assert (section.name, section.label, section.plane[0]) == ("velocity", "speed (m/s)", "z")
+    assert (section.name, section.label, section.unit, section.plane[0]) == ("velocity", "speed", "m/s", "z")
     assert section.plane[1] == pytest.approx(2 * SPACING)
     assert [name for name, _ in section.axes] == ["x", "y"]
     np.testing.assert_allclose(section.axes[0][1], np.arange(12) * SPACING, atol=1e-12)
@@ -49,7 +49,7 @@ def test_the_plane_with_most_sites_across_the_shortest_axis_is_drawn(tmp_path: P
     expected = np.arange(1, 4)[:, None, None] * np.arange(1, 13)[None, :, None] * np.ones((1, 1, 6))
     np.testing.assert_allclose(section.values, expected)
     every_second = read_field_section(tmp_path / "flow.vtkhdf", "pressure", interval=2)
-    assert every_second.label == "pressure (Pa)"
+    assert (every_second.label, every_second.unit) == ("pressure", "Pa")
     np.testing.assert_allclose(every_second.times, [0.0, 0.2])
     np.testing.assert_allclose(every_second.values[1, 4], np.arange(6) - 2.5)
 

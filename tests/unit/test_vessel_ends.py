@@ -23,8 +23,8 @@ from seiche.domain.voxelise import voxelise
 from seiche.errors import FormatError
 from seiche.io.cell_files import CellSurfaces, read_surfaces, write_surfaces
 from seiche.report import scene
+from seiche.report.field_panel import cuts
 from seiche.report.periodic_images import in_an_end, with_images
-from seiche.report.result_figure import cuts
 
 BALL = icosphere(162)
 VESSELS = {

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: Quantiles of the absolute values at the end of the scale: of waves, and of maps, in which a focus is small.
-WAVES, MAPS = 0.995, 0.998
+#: Quantiles of the absolute values at the end of the scale: of waves, of maps, in which a focus is small, and of nodes
+#: of elements away from sources.
+WAVES, MAPS, NODES = 0.995, 0.998, 0.995
 #: The scale ends at the quantile only if the maximum is larger than this many times it.
 _PEAK_RATIO = 2.0
 

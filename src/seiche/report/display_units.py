@@ -27,6 +27,12 @@ def display_unit(magnitude: float, unit: str) -> tuple[float, str]:
     return 1.0 / size, name
 
 
+def length_scale(extent: float) -> tuple[float, str]:
+    """Return the unit of the axes of a picture of `extent` (m), as its size in m and its name: at least 2 of it fit."""
+    units = _UNITS["m"]
+    return next((entry for entry in units if extent >= 2.0 * entry[0]), units[-1])
+
+
 def display(value: float, unit: str, digits: int = 3) -> str:
     """Return a value in a readable unit as text."""
     factor, name = display_unit(value, unit)

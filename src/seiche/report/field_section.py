@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from seiche.errors import CaseError, FormatError
 from seiche.io.arrays import checked_dataset, hdf5_file, values_of
 from seiche.report.color_range import color_top
+from seiche.report.display_units import display, display_unit, length_scale
 from seiche.report.film import film_frame, write_film
 from seiche.report.style import DOUBLE_COLUMN, color_bar, new_figure, paper_style, store
 
@@ -28,7 +28,6 @@ _FILM_WIDTH, _FRAME_TIME = 720, 80
 _FIELDS = ("velocity", "pressure")
 #: Corners of a cell, and the limit of absolute values.
 _CORNERS, _MAX_VALUE = 8, 1e30
-_LENGTHS = ((1.0, "m"), (1e-3, "mm"), (1e-6, "\N{MICRO SIGN}m"))
 _PROBLEM = "no time series of fields at sites"
 
 
@@ -38,7 +37,8 @@ class FieldSection:
 
     Attributes:
         name: of the field in the file.
-        label: quantity and unit.
+        label: quantity.
+        unit: SI unit.
         times: s.
         axes: names of the two axes, and the positions (m) of the sites along each.
         plane: name and position (m) of the third axis.
@@ -46,6 +46,7 @@ class FieldSection:
 
     name: str
     label: str
+    unit: str
     times: Floats
     values: npt.NDArray[np.float32]
     axes: tuple[tuple[str, Floats], tuple[str, Floats]]
@@ -92,10 +93,9 @@ def read_field_section(path: Path, name: str | None = None, *, interval: int = 1
     if not (np.abs(values[np.isfinite(values)]) < _MAX_VALUE).all():
         raise FormatError(path, f"VTKHDF/CellData/{field}", f"some values are not below {_MAX_VALUE:g}")
     label = "speed" if field == "velocity" else field.replace("_", " ")
-    label = f"{label} ({unit})" if unit not in ("", "1") else label
     axes = ("xyz"[first], positions[first]), ("xyz"[second], positions[second])
     plane = "xyz"[normal_axis], float(positions[normal_axis][row])
-    return FieldSection(field, label, times[::interval], values, axes, plane)
+    return FieldSection(field, label, unit, times[::interval], values, axes, plane)
 
 
 def section_picture(path: Path, section: FieldSection) -> None:
@@ -146,18 +146,16 @@ def _fullest_plane(indices: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64
     return np.flatnonzero(indices == row), row
 
 
-def _colors(values: npt.NDArray[np.float32]) -> tuple[dict[str, Any], str]:
-    """Return colour map and limits for all times, and which ends of the colour bar are pointed."""
+def _colors(values: npt.NDArray[np.float32], name: str, unit: str) -> tuple[float, str, dict[str, Any], str]:
+    """Return factor and label of the values, colour map and limits for all times, and the pointed ends of the bar."""
     top, is_clipped = color_top(values)
+    factor, unit = display_unit(top, unit)
+    label = name if unit in ("", "1") else f"{name} ({unit})"
+    top *= factor
     finite = values[np.isfinite(values)]
     if finite.size and finite.min() < 0:
-        return {"cmap": "RdBu_r", "vmin": -top, "vmax": top}, "both" if is_clipped else "neither"
-    return {"cmap": "viridis", "vmin": 0.0, "vmax": top}, "max" if is_clipped else "neither"
-
-
-def _length_unit(positions: Sequence[Floats]) -> tuple[float, str]:
-    extent = max(float(np.ptp(values)) for values in positions)
-    return next((item for item in _LENGTHS if extent >= 2 * item[0]), _LENGTHS[-1])
+        return factor, label, {"cmap": "RdBu_r", "vmin": -top, "vmax": top}, "both" if is_clipped else "neither"
+    return factor, label, {"cmap": "viridis", "vmin": 0.0, "vmax": top}, "max" if is_clipped else "neither"
 
 
 def _draw(section: FieldSection, number: int) -> Figure:
@@ -166,16 +164,17 @@ def _draw(section: FieldSection, number: int) -> Figure:
     values = section.values[number].T
     if len(rows) > len(columns):
         (across, columns), (up, rows), values = (up, rows), (across, columns), values.T
-    scale, unit = _length_unit([columns, rows])
+    scale, unit = length_scale(max(float(np.ptp(values)) for values in (columns, rows)))
     ratio = len(rows) / len(columns)
-    figure = new_figure(DOUBLE_COLUMN, min(max(0.85 * DOUBLE_COLUMN * ratio, 1.6), 1.2 * DOUBLE_COLUMN))
+    figure = new_figure(DOUBLE_COLUMN, min(max(0.85 * DOUBLE_COLUMN * ratio + 0.4, 1.6), 1.2 * DOUBLE_COLUMN))
     panel = figure.add_subplot()
-    style, extend = _colors(section.values)
-    mesh = panel.pcolormesh(columns / scale, rows / scale, values, shading="nearest", rasterized=True, **style)
+    factor, label, style, extend = _colors(section.values, section.label, section.unit)
+    x, y = columns / scale, rows / scale
+    mesh = panel.pcolormesh(x, y, factor * values, shading="nearest", rasterized=True, **style)
     panel.set_aspect("equal")
     panel.set_xlabel(f"{across} ({unit})")
     panel.set_ylabel(f"{up} ({unit})")
-    panel.set_title(f"{section.times[number]:.3g} s", loc="right", fontsize=7)
+    panel.set_title(display(float(section.times[number]), "s"), loc="right", fontsize=7)
     panel.set_title(f"{section.plane[0]} = {section.plane[1] / scale:.4g} {unit}", loc="left", fontsize=8)
-    color_bar(panel, mesh, section.label, extend)
+    color_bar(panel, mesh, label, extend)
     return figure

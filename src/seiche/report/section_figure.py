@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.report.display_units import display, display_unit, length_scale
 from seiche.report.style import DOUBLE_COLUMN, new_figure, paper_style, store
 
 if TYPE_CHECKING:
@@ -97,8 +98,9 @@ def draw_section(axes: Axes, section: Section, style: SectionStyle) -> None:
     """Draw a section; the title states the gain and the clip."""
     scaled, clip = scaled_traces(section.traces, style)
     largest = float(np.ptp(section.distances))
-    unit, factor = ("km", 1e-3) if largest >= 2e3 else ("m", 1.0) if largest >= 2 else ("mm", 1e3)
-    distances, times = section.distances * factor, section.times
+    size, unit = length_scale(largest)
+    time_scale, time_unit = display_unit(float(np.abs(section.times).max()), "s")
+    distances, times = section.distances / size, time_scale * section.times
     drawing = style.style or ("wiggle" if len(distances) <= _MAX_WIGGLES else "image")
     if drawing == "wiggle":
         amplitude = _AMPLITUDE * float(np.ptp(distances)) / (len(distances) - 1)
@@ -111,8 +113,8 @@ def draw_section(axes: Axes, section: Section, style: SectionStyle) -> None:
         axes.pcolormesh(distances, times, scaled.T, cmap="gray_r", vmin=-1, vmax=1, shading="nearest", rasterized=True)
     axes.set_ylim(times[-1], times[0])
     axes.set_xlabel(f"distance along the line ({unit})")
-    axes.set_ylabel("time (s)")
-    gain = f"clip {clip:.3g} {section.unit}" if style.gain == "common" else "each trace scaled"
+    axes.set_ylabel(f"time ({time_unit})")
+    gain = f"clip {display(clip, section.unit)}" if style.gain == "common" else "each trace scaled"
     axes.set_title(f"{section.name}, {gain} ({style.percentile:g}th percentile)", fontsize=8)
 
 

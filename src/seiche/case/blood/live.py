@@ -12,9 +12,9 @@ from seiche.case.flow.live import FlowView
 from seiche.cells.loop import limit_matrix
 from seiche.cells.mesh import rings_of
 from seiche.domain.sites import SiteSet
+from seiche.report.field_panel import cuts
 from seiche.report.live_page import LiveCurves, LiveSlice
 from seiche.report.periodic_images import image_shifts
-from seiche.report.result_figure import cuts
 
 Floats = npt.NDArray[np.float64]
 

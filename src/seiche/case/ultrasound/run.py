@@ -22,6 +22,7 @@ from seiche.case.steering import Control
 from seiche.case.ultrasound.estimates import energy_estimate, temperature_estimate
 from seiche.case.ultrasound.live import pressure_curves, pressure_slice
 from seiche.case.ultrasound.outputs import ResultFile, label_of, unit_of
+from seiche.case.ultrasound.places import inner_box, sensor_places
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, signals_of
 from seiche.case.ultrasound.snapshots import PressurePoints
 from seiche.domain.world import World
@@ -128,6 +129,7 @@ class UltrasoundCaseRun(CaseRun):
             arrays[name] = Labelled(values[inside], dims, "m/s" if name[0] in "uv" else unit_of(name))
             if len(dims) > len(axes):
                 coordinates["component"] = texts(axes, "component")
+        coordinates |= self._places(axes)
         for name, values in self.records.arrays.items():
             if values.shape == shape:
                 dims = axes
@@ -144,6 +146,19 @@ class UltrasoundCaseRun(CaseRun):
         if (speed := np.asarray(setup.medium.sound_speed)).shape == shape:
             arrays["sound_speed"] = Labelled(speed, axes, unit_of("sound_speed"))
         return labelled_snapshots(self.outputs, arrays, coordinates)
+
+    def _places(self, axes: tuple[str, ...]) -> dict[str, Labelled]:
+        """Return the positions of the sensors after the last step, and the ends of the part without layers."""
+        setup, coordinates = self.setup, {}
+        places = sensor_places(setup) if self.records.arrays else None
+        if places is not None:
+            for axis, column in zip(axes, places.T, strict=True):
+                coordinates[f"sensor_{axis}"] = Labelled(column, ("sensor",), "m")
+        if setup.layers.inside:
+            for name, end in zip(("inner_lower", "inner_upper"), inner_box(setup), strict=True):
+                coordinates[name] = Labelled(end, ("axis",), "m")
+            coordinates["axis"] = texts(axes, "axis")
+        return coordinates
 
     def _whole(self, name: str) -> npt.NDArray[Any]:
         """Return a field over the whole grid on every rank, by the names of `fields` (collective)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from seiche.case.ultrasound.places import inner_box
 from seiche.case.ultrasound.points import Floats
 from seiche.case.ultrasound.setup import UltrasoundSetup
 from seiche.report.case_figure import CasePicture, Group, PicturePanel, planes_of
@@ -12,7 +13,7 @@ from seiche.report.case_figure import CasePicture, Group, PicturePanel, planes_o
 
 def ultrasound_picture(setup: UltrasoundSetup) -> CasePicture:
     """Return the picture of a case; panels are planes through the middle of the sources."""
-    grid, problem, layers = setup.grid, setup.problem, setup.layers
+    grid, problem = setup.grid, setup.problem
     positions = [grid.positions(axis) for axis in grid.axes]
     groups = [
         Group(f"source {number}", _points(setup, source.points), ".") for number, source in enumerate(problem.sources)
@@ -38,11 +39,7 @@ def ultrasound_picture(setup: UltrasoundSetup) -> CasePicture:
         hidden = [axis for axis in range(len(grid.shape)) if axis not in (across, along)]
         title = ", ".join(f"{grid.axes[a]} = {positions[a][index[a]] * 1e3:.4g} mm" for a in hidden)
         panels.append(PicturePanel(values, across, along, extent, title))
-    inner = np.array([[x[0], x[-1]] for x in positions]).T
-    if layers.inside:
-        width = np.array(layers.sizes) * np.array(grid.spacings)
-        inner = np.stack([inner[0] + np.where(layers.radial, 0.0, width), inner[1] - width])
-    return CasePicture(setup.title, "sound speed (m/s)", panels, groups, [("absorbing layer", inner)])
+    return CasePicture(setup.title, "sound speed (m/s)", panels, groups, [("absorbing layer", inner_box(setup))])
 
 
 def _points(setup: UltrasoundSetup, flat: Floats | np.ndarray) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.labels import GridRequest, Labelled, LabelledParts, in_order, texts
+from seiche.case.waves.layer import absorbing_sides
 from seiche.case.waves.setup import AXES, WaveSetup
 from seiche.errors import CaseError
 from seiche.waves.regular import RegularGrid
@@ -29,12 +30,14 @@ def labelled_waves(setup: WaveSetup, solver: WaveSolver, fields: Fields, grid: G
     At nodes, the dimensions are (element, node) or (element, component, node), and the positions x, y, z are
     coordinates of (element, node). On a grid, the dimensions are (x, y[, z][, component]). With leapfrog,
     `velocity_time` is the time of the velocities, half a step before that of the other fields, and
-    `receiver_velocity_time` is that of each velocity sample.
+    `receiver_velocity_time` is that of each velocity sample. `source_x` and so on are the positions of the sources;
+    `inner_lower` and `inner_upper` bound the part without absorbing layers.
     """
     axes = AXES[: setup.mesh.dim]
     arrays, coordinates = _at_nodes(solver, fields, axes) if grid is None else _on_grid(setup, solver, fields, grid)
     if any(values.ndim == 3 for values in fields.values()):
         coordinates["component"] = texts(axes, "component")
+    coordinates |= _places(setup, axes)
     offset = solver.velocity_time_offset
     if offset > 0:
         coordinates["velocity_time"] = Labelled(np.array(solver.time - offset), (), "s")
@@ -50,6 +53,25 @@ def labelled_waves(setup: WaveSetup, solver: WaveSolver, fields: Fields, grid: G
         if offset > 0:
             coordinates["receiver_velocity_time"] = Labelled(times - offset, ("record_time",), "s")
     return arrays, coordinates
+
+
+def _places(setup: WaveSetup, axes: str) -> dict[str, Labelled]:
+    """Return the positions of the sources, and the ends of the part without absorbing layers if there are any."""
+    coordinates = {}
+    if setup.sources:
+        positions = np.array([source.position for source in setup.sources], np.float64)
+        coordinates = {f"source_{axis}": Labelled(positions[:, k], ("source",), "m") for k, axis in enumerate(axes)}
+    boundary = setup.case.boundary
+    if boundary.margin is not None or boundary.sponge:
+        lower, upper = setup.box
+        if boundary.margin is None:
+            width = (boundary.sponge or 0.0) * absorbing_sides(setup.case)
+            lower, upper = lower + width[:, 0], upper - width[:, 1]
+        coordinates["inner_lower"], coordinates["inner_upper"] = (
+            Labelled(end, ("axis",), "m") for end in (lower, upper)
+        )
+        coordinates["axis"] = texts(axes, "axis")
+    return coordinates
 
 
 def unit_of(name: str) -> str:
