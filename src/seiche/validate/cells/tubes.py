@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from seiche.cells import Cells, Contact, Tube, pack
+from seiche.cells.red import VISCOSITY
 from seiche.cells.space import wall_points
 from seiche.couple import Blood
 from seiche.couple.immersed import Scheme
@@ -62,7 +63,7 @@ class TubeSuspension:
     """Red cells in a periodic tube along x, driven by a body force. Lengths are in um and times in s.
 
     `rate` is the mean velocity divided by the diameter, for this force and the empirical viscosity. The duration of the
-    run is `transits` / `rate`; measurements cover the last fraction `share` of it.
+    run is `transits` / `rate`; measurements cover the last fraction `share` of it. `surface_viscosity` is in N s/m.
     """
 
     diameter: float
@@ -74,6 +75,7 @@ class TubeSuspension:
     vertices: int = 642
     delta: Delta = "peskin"
     scheme: Scheme = "adams-bashforth"
+    surface_viscosity: float = VISCOSITY
     gap: float = 0.8
     share: float = 0.5
     samples: int = 32
@@ -112,7 +114,7 @@ class TubeSuspension:
     def blood(self, setting: Setting) -> Blood:
         """Return the tube with its randomly packed cells, which are slightly away from the wall."""
         lattice, solver = self.lattice, self.solver(setting)
-        cell_type = lattice.red_cell(self.vertices)
+        cell_type = lattice.red_cell(self.vertices, self.surface_viscosity)
         radius, length = 0.5 * self.diameter / lattice.spacing, float(self.sites.shape[0])
         packing_tube = Tube(radius - self.gap / lattice.spacing, length)
         cell_count = self.hematocrit * math.pi * radius**2 * length / packing_tube.volume
