@@ -210,3 +210,45 @@ def test_nan_is_beyond_every_bound_and_rounding_beyond_none() -> None:
         Estimate(name="x", value=0.2, where="here", lower_bound=0.3, effect="bad").warning
         == "here: x 0.2 is below 0.3: bad"
     )
+
+
+def test_a_flow_that_is_not_steady_yet_is_named_with_a_duration_at_which_it_is(tmp_path: Path) -> None:
+    """A tube with an imposed velocity, whose flow rate oscillates at first: the remedy is used until none is given."""
+    path, name = tmp_path / "case.toml", "change of a flow rate in the last"
+    path.write_text(toml_of(tube_tables()))
+
+    def estimate_after(duration: str) -> Estimate:
+        with load(path, overrides=[f"time.duration={duration}"], output=tmp_path / "out", replace=True) as simulation:
+            outcome = simulation.run(visible=False)
+            (estimate,) = [estimate for estimate in simulation.estimates() if estimate.name.startswith(name)]
+        assert any("(not steady yet)" in line for line in outcome.lines) == estimate.violated
+        assert any(line.startswith(f"note: {name}") for line in outcome.lines) == estimate.violated
+        check_source(estimate)
+        return estimate
+
+    durations = ["80 ms"]
+    while len(durations) < 6 and (warning := estimate_after(durations[-1]).warning) is not None:
+        needed = re.search(
+            r"the flow is not steady yet; use time\.duration of about (\S+ s) for a steady flow$", warning
+        )
+        assert needed is not None
+        durations.append(needed[1])
+    # Waves of the flow rate decay by 4.5 in 0.1 s, from 28 % at 0.125 s: they are below 1 % after 0.35 s.
+    assert 1 < len(durations) <= 4 and 0.3 < float(durations[-1].split()[0]) < 0.5, durations
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("iolet.1", {"name": "outlet", "kind": "pressure", "pressure": "0 Pa", "amplitude": "1 mPa", "period": "1 s"}),
+        ("iolet.0", {"name": "inlet", "kind": "pressure", "pressure": "1 Pa"}),
+    ],
+)
+def test_a_pulse_or_a_flow_known_to_accelerate_has_no_second_note(change: tuple[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "case.toml"
+    path.write_text(toml_of(changed(changed(tube_tables(), "time.steps", 40), *change)))
+    with load(path, output=tmp_path / "out") as simulation:
+        simulation.run(visible=False)
+        notes = [line for estimate in simulation.estimates() if (line := estimate.warning) is not None]
+    assert not any("steady yet" in line for line in notes)
+    assert any("still accelerating" in line for line in notes) == ("1 Pa" in change[1].values())

@@ -69,6 +69,14 @@ def test_choices_and_pages_that_a_template_names_exist(kind: str) -> None:
     assert tomllib.loads(text)["solver"] == kind
 
 
+def test_the_flow_of_a_new_case_becomes_steady(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "flow"]) == 0
+    assert main(["run", "flow/case.toml"]) == 0
+    text = capsys.readouterr().out
+    (balance,) = re.findall(r"inflow - outflow (\S+) %$", text, re.MULTILINE)
+    assert abs(float(balance)) < 0.1 and "not steady" not in text
+
+
 def test_every_example_can_be_copied_with_its_data(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "--list"]) == 0
     shown = capsys.readouterr().out.splitlines()

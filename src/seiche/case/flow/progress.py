@@ -25,8 +25,13 @@ def _balance(rates: list[float]) -> float | None:
     return sum(rates) / inflow if inflow > 0 else None
 
 
-def flow_lines(invariants: Mapping[str, float], rates: Mapping[str, float], *, is_open: bool) -> list[str]:
-    """Return the dimensionless numbers, the change of mass and the flow rates (m^3/s) through the openings."""
+def flow_lines(
+    invariants: Mapping[str, float], rates: Mapping[str, float], *, is_open: bool, steady: bool = True
+) -> list[str]:
+    """Return the dimensionless numbers, the change of mass and the flow rates (m^3/s) through the openings.
+
+    If the flow is not `steady`, the balance of the flow rates says so.
+    """
     names = {"reynolds": "Reynolds number", "womersley": "Womersley number", "mach_seen": "largest Mach number"}
     numbers = [f"{text} {invariants[name]:.3g}" for name, text in names.items() if name in invariants]
     if not is_open and "mass_change_relative" in invariants:
@@ -37,5 +42,6 @@ def flow_lines(invariants: Mapping[str, float], rates: Mapping[str, float], *, i
         text = ", ".join(f"{name} {rate * factor:+.4g}" for name, rate in rates.items())
         balance = _balance(list(rates.values()))
         net = "" if balance is None else f"; inflow - outflow {100 * balance:+.2g} %"
+        net += "" if steady else " (not steady yet)"
         lines.append(f"flow rates into the vessel ({unit}): {text}{net}")
     return lines

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
+from seiche.case.flow.development import steadiness
 from seiche.case.flow.estimates import mach_estimate, mass_estimate, velocity_ratio_estimate
 from seiche.case.flow.forces import in_si, lines_of, summary_of
 from seiche.case.flow.labelled import labelled_flow
@@ -237,11 +238,12 @@ class FlowCaseRun(CaseRun):
             "history": {"time_s": record.times, "flow_m3_s": {name: flows[:, k] for k, name in enumerate(names)}},
         }
         invariants, rates = self._invariants(), self.flow_rates()
-        lines = [*flow_lines(invariants, rates, is_open=bool(setup.case.iolet)), *lines_of(forces)]
+        steady = not any(estimate.violated for estimate in self._steadiness())
+        lines = [*flow_lines(invariants, rates, is_open=bool(setup.case.iolet), steady=steady), *lines_of(forces)]
         return Results(invariants, rates, details, lines)
 
     def estimates(self) -> list[Estimate]:
-        """Return the largest Mach number of the run and, without openings, the drift of mass."""
+        """Return the largest Mach number of the run, the change of flow rates and, without openings, of the mass."""
         record = self.monitor.record
         drift = mass_estimate(self.setup, record.masses, self.solver.step)
         velocity_ratio = velocity_ratio_estimate(self.setup, record.largest_mach)
@@ -249,7 +251,11 @@ class FlowCaseRun(CaseRun):
             mach_estimate("largest Mach number so far", record.largest_mach, self.setup.dt),
             *velocity_ratio,
             *drift,
+            *self._steadiness(),
         ]
+
+    def _steadiness(self) -> Iterator[Estimate]:
+        return steadiness(self.setup, self.monitor.record.times, self.monitor.record.flows)
 
     def physics(self) -> Mapping[str, str]:
         """Return the Mach number, and the relative drift of mass or the balance of the openings."""
