@@ -136,6 +136,19 @@ def test_what_cannot_be_drawn_gives_a_one_line_error(tmp_path: Path) -> None:
         render(tmp_path / "nowhere", moving=False)
     with pytest.raises(CaseError, match="contains no cells, waves or fields; write them with"):
         render(tmp_path, moving=False)
+    for kind, words in (
+        ("flow", r"fields; write them with \[\[output.fields\]\], file = flow.vtkhdf$"),
+        (
+            "blood",
+            r"cells or fields; write them with \[\[output.cells\]\], file = cells.vtkhdf, or \[\[output.fields\]\]",
+        ),
+        ("ultrasound", r"snapshots of the pressure; write them with \[\[output.snapshots\]\], file = waves.h5$"),
+        ("waves", r"snapshots of waves; write them with \[\[output.snapshots\]\], file = waves.h5$"),
+    ):
+        (tmp_path / "summary.json").write_text(json.dumps({"solver": kind}))
+        with pytest.raises(CaseError, match=f"contains no {words}"):
+            render(tmp_path, moving=False)
+    (tmp_path / "summary.json").unlink()
     run = example_run(tmp_path)
     with pytest.raises(CaseError, match=r"contains no series other\.vtkhdf"):
         render(run, moving=False, series="other.vtkhdf")

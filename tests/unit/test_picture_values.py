@@ -20,7 +20,7 @@ from seiche.flow import FlowModel, Newtonian, PressureIolet, Solver, VelocityIol
 from seiche.report.color_range import color_top
 from seiche.report.section_figure import SectionStyle, distances_along_line, scaled_traces, section_of
 from seiche.report.surface import DrawnSurface, shaded_triangles
-from seiche.report.ultrasound_figure import Panel, ultrasound_figure
+from seiche.report.ultrasound_figure import Panel, UltrasoundPicture, ultrasound_figure
 
 
 def test_wall_shear_stress_of_a_tube_is_drawn_uniform_within_five_per_cent() -> None:
@@ -63,7 +63,7 @@ def test_a_source_does_not_saturate_the_picture(tmp_path: Path) -> None:
     assert color_top(np.array([1.0, -1.5])) == (1.5, False) and color_top(np.zeros(3)) == (1.0, False)
     speed = np.where(x[:, None] + 0 * x > 0, 3000.0, 1500.0)
     panel = Panel("final pressure", "Pa", pressure, both_signs=True)
-    ultrasound_figure(tmp_path / "a.png", "a.png", [x, x], [panel], sound_speed=speed)
+    ultrasound_figure(tmp_path / "a.png", "a.png", UltrasoundPicture([x, x], [panel], speed))
     picture = np.asarray(Image.open(tmp_path / "a.png").convert("RGB"), float)
     # Red and blue waves over a large part of the panel, not one red point on white.
     assert np.mean(picture[..., 0] - picture[..., 2] > 40) > 0.02

@@ -50,7 +50,7 @@ def test_every_kind_has_a_default_picture(kind: str, tmp_path: Path) -> None:
     assert panels[0].get_xlabel().startswith("x (")
     assert all(axes.get_xlabel() in ("time (ms)", "time (µs)") for axes in panels[1:])
     labels = [axes.get_ylabel() for axes in picture.figure.axes]
-    assert any(label.startswith("speed (") and label.endswith("m/s)") for label in labels)
+    assert any(label.startswith("p max all (" if kind == "ultrasound" else "speed (") for label in labels)
     picture.save(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 5000
     assert picture._repr_png_().startswith(b"\x89PNG")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,16 @@ from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, wall_pa
 if TYPE_CHECKING:
     from seiche.report.section_figure import SectionStyle
 
+_FIELDS, _CELLS = "[[output.fields]], file = flow.vtkhdf", "[[output.cells]], file = cells.vtkhdf"
+_SNAPSHOTS = "[[output.snapshots]], file = waves.h5"
+#: What is drawn of each kind of run, and the outputs that contain it; of an unknown kind.
+_DRAWN = {
+    "flow": ("fields", _FIELDS),
+    "blood": ("cells or fields", f"{_CELLS}, or {_FIELDS}"),
+    "ultrasound": ("snapshots of the pressure", _SNAPSHOTS),
+    "waves": ("snapshots of waves", _SNAPSHOTS),
+}
+_ANY = "cells, waves or fields", f"{_CELLS}, {_SNAPSHOTS}, or {_FIELDS}"
 #: Upper limit of vertex velocities, m/s.
 _MAX_SPEED = 1e30
 
@@ -30,7 +41,7 @@ def render(
     series: str | None = None,
     field: str | None = None,
 ) -> Path:
-    """Draw the last state of the cells, waves or fields in the folder `run`, or a film of every `every`-th state.
+    """Draw the last state of the cells or fields in the folder `run`, or four of waves, or every `every`-th as a film.
 
     Cells are drawn if the run has any, then waves, then fields at sites; with `field`, this field. Return the file.
 
@@ -157,6 +168,14 @@ def _check_name(target: Path, moving: bool) -> None:
         ffmpeg(target)
 
 
+def _kind_of_run(run: Path) -> str:
+    """Return the kind of the run in a folder by its summary, "" if that is unknown."""
+    try:
+        return str(json.loads((run / "summary.json").read_text(encoding="utf-8"))["solver"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+
+
 def _series(run: Path, name: str | None) -> Path:
     """Return the path of the series to draw: `name`, or the last one written."""
     if not run.is_dir():
@@ -164,9 +183,8 @@ def _series(run: Path, name: str | None) -> Path:
     lists = sorted(run.rglob("*.vtkhdf.series"), key=lambda path: path.stat().st_mtime_ns)
     paths = [path.with_suffix("") for path in lists if name in (None, path.stem)]
     if not paths:
-        missing_output = f"series {name}" if name is not None else "cells, waves or fields"
+        contents, outputs = _DRAWN.get(_kind_of_run(run), _ANY)
         raise CaseError(
-            f"{run}: contains no {missing_output}; write them with [[output.cells]], file = cells.vtkhdf,"
-            " [[output.snapshots]], file = waves.h5, or [[output.fields]], file = flow.vtkhdf"
+            f"{run}: contains no {f'series {name}' if name is not None else contents}; write them with {outputs}"
         )
     return paths[-1]

@@ -56,7 +56,7 @@ class SnapshotTable(Table):
     file: OutputName = Field(description="HDF5 file in the output folder")
     every: Interval = Field(description="time or steps between two states")
     points: int = Field(default=200, ge=8, le=4000, description="points along the longer side of the plane")
-    picture: PictureName | None = Field(default=None, description="picture of the last state")
+    picture: PictureName | None = Field(default=None, description="picture of up to four states")
     film: OutputName | None = Field(default=None, pattern=r"\.gif$", description="film of all states, a .gif")
 
 

@@ -24,7 +24,7 @@ from seiche.io.arrays import HDF5_ERRORS, hdf5_file, values_of
 from seiche.io.cell_files import continued
 from seiche.io.files import part_path
 from seiche.io.series_file import SeriesFile, complete_series, states_until
-from seiche.report.motion import motion_film, read_motion, snapshot_figure
+from seiche.report.motion import motion_film, read_motion, states_figure
 from seiche.solver import SolverBase
 
 T = TypeVar("T")
@@ -188,7 +188,7 @@ class SnapshotFile(Scheduled):
             motion = read_motion(written[-1])
             if self.table.picture is not None:
                 written.append(self._named(self.table.picture, first))
-                snapshot_figure(written[-1], motion, len(motion.times) - 1)
+                states_figure(written[-1], motion)
             if self.table.film is not None:
                 written.append(self._named(self.table.film, first))
                 motion_film(written[-1], motion)

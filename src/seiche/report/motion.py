@@ -15,7 +15,7 @@ import numpy.typing as npt
 from seiche.errors import FormatError
 from seiche.io.arrays import checked_dataset, hdf5_file, values_of
 from seiche.report.color_range import color_top
-from seiche.report.display_units import display, display_unit
+from seiche.report.display_units import display, display_unit, length_scale
 from seiche.report.film import film_frame, write_film
 from seiche.report.style import COLORS, DOUBLE_COLUMN, color_bar, new_figure, paper_style, store
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 #: Width of a film in pixels, and duration of a frame (ms).
 _FILM_WIDTH, _FRAME_TIME = 720, 80
+#: Number of states in a picture.
+_STATES = 4
 #: Limits for valid snapshots: aspect ratio and absolute value.
 _MAX_ASPECT, _MAX_VALUE = 1e6, 1e30
 
@@ -133,17 +135,12 @@ def render_motion(target: Path, source: Path, *, as_film: bool, frame_interval: 
     if as_film:
         motion_film(target, motion, frame_interval)
     else:
-        snapshot_figure(target, motion, len(motion.times) - 1)
-
-
-def length_unit(lower: Floats, upper: Floats) -> tuple[str, float]:
-    """Return a unit of length for axes, and its number per metre."""
-    max_side = float(np.max(upper - lower))
-    return ("km", 1e-3) if max_side >= 2e3 else ("m", 1.0) if max_side >= 2 else ("mm", 1e3)
+        states_figure(target, motion)
 
 
 def _draw_motion(motion: Motion, number: int, width: float) -> Figure:
-    unit, factor = length_unit(motion.lower, motion.upper)
+    size, unit = length_scale(float(np.max(motion.upper - motion.lower)))
+    factor = 1.0 / size
     scale, name = display_unit(motion.top, motion.unit)
     label, values = f"{motion.name} ({name})", motion.values[number] * scale
     sides, top = (motion.upper - motion.lower) * factor, motion.top * scale
@@ -153,7 +150,7 @@ def _draw_motion(motion: Motion, number: int, width: float) -> Figure:
     axes = figure.add_subplot()
     axes.set_xlabel(f"{motion.axes[0]} ({unit})")
     axes.set_title(display(motion.times[number], "s"), loc="right", fontsize=7)
-    axes.set_title(motion.title[:60].replace("$", r"\$"), loc="left", fontsize=8)
+    axes.set_title(_title_of(motion), loc="left", fontsize=8)
     if is_line:
         positions = np.linspace(motion.lower[0], motion.upper[0], len(values)) * factor
         axes.plot(positions, values, color=COLORS[0])
@@ -169,10 +166,65 @@ def _draw_motion(motion: Motion, number: int, width: float) -> Figure:
     return figure
 
 
-def snapshot_figure(path: Path, motion: Motion, number: int) -> None:
-    """Draw one state; raise OSError if the file cannot be written."""
+def states_figure(path: Path, motion: Motion) -> None:
+    """Draw up to four states at equal intervals, the last one of all; raise OSError if the file cannot be written."""
+    count = len(motion.times)
+    numbers = np.unique(np.linspace(0, count - 1, _STATES + 1)[1:].round().astype(int)).tolist()
     with paper_style():
-        store(_draw_motion(motion, number, DOUBLE_COLUMN), path)
+        if len(numbers) == 1:
+            store(_draw_motion(motion, numbers[0], DOUBLE_COLUMN), path)
+        elif len(motion.axes) == 1:
+            store(_draw_lines(motion, numbers), path)
+        else:
+            store(_draw_planes(motion, numbers), path)
+
+
+def _draw_lines(motion: Motion, numbers: list[int]) -> Figure:
+    """Draw states along a line."""
+    size, unit = length_scale(float(motion.upper[0] - motion.lower[0]))
+    scale, name = display_unit(motion.top, motion.unit)
+    figure = new_figure(DOUBLE_COLUMN, 0.4 * DOUBLE_COLUMN)
+    axes = figure.add_subplot()
+    positions = np.linspace(motion.lower[0], motion.upper[0], motion.values.shape[1]) / size
+    for row, number in enumerate(numbers):
+        label = display(motion.times[number], "s")
+        axes.plot(positions, scale * motion.values[number], color=COLORS[row % len(COLORS)], label=label)
+    axes.set(xlabel=f"{motion.axes[0]} ({unit})", ylabel=f"{motion.name} ({name})")
+    axes.set_title(_title_of(motion), loc="left", fontsize=8)
+    axes.legend()
+    return figure
+
+
+def _draw_planes(motion: Motion, numbers: list[int]) -> Figure:
+    """Draw states in a plane, in two columns with one colour bar."""
+    sides = motion.upper - motion.lower
+    size, unit = length_scale(float(sides.max()))
+    scale, name = display_unit(motion.top, motion.unit)
+    time_scale, time_unit = display_unit(float(motion.times[-1]), "s")
+    columns, rows = 2, -(-len(numbers) // 2)
+    width = 0.4 * DOUBLE_COLUMN
+    height = min(rows * (width * float(sides[1] / sides[0]) + 0.3) + 0.7, 1.4 * DOUBLE_COLUMN)
+    figure = new_figure(DOUBLE_COLUMN, max(height, 1.6))
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    (left, low), (right, high) = motion.lower / size, motion.upper / size
+    top = scale * motion.top
+    style: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -top, "vmax": top, "interpolation": "bilinear"}
+    for axes, number in zip(panels.flat, numbers, strict=False):
+        image = axes.imshow(scale * motion.values[number], origin="lower", extent=(left, right, low, high), **style)
+        axes.set_title(f"{motion.times[number] * time_scale:.4g} {time_unit}", loc="right", fontsize=7)
+    for axes in panels.flat[len(numbers) :]:
+        axes.set_axis_off()
+    for axes in panels[-1]:
+        axes.set_xlabel(f"{motion.axes[0]} ({unit})")
+    for axes in panels[:, 0]:
+        axes.set_ylabel(f"{motion.axes[1]} ({unit})")
+    panels[0, 0].set_title(_title_of(motion), loc="left", fontsize=8)
+    figure.colorbar(image, ax=list(panels.flat), label=f"{motion.name} ({name})", extend="both", shrink=0.8)
+    return figure
+
+
+def _title_of(motion: Motion) -> str:
+    return motion.title[:60].replace("$", r"\$")
 
 
 def snapshot_png(motion: Motion, number: int, dpi: int = 110) -> bytes:

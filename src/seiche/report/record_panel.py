@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.report.display_units import display_unit
 from seiche.report.result_arrays import AXES, ResultArrays
 from seiche.report.section_figure import Section, SectionStyle, draw_section, section_of
-from seiche.report.sensor_axis import draw_traces, sensor_axis
-from seiche.report.style import COLORS
+from seiche.report.sensor_axis import MAX_LINES, draw_lines, draw_traces, sensor_axis
 
 Floats = npt.NDArray[np.float64]
-
-#: Records are drawn as lines up to this number, and as an image above.
-_LINES = 8
 
 
 def draw_record(panel: Any, result: ResultArrays, name: str) -> None:
@@ -26,21 +21,16 @@ def draw_record(panel: Any, result: ResultArrays, name: str) -> None:
     series_dim = next(dim for dim in item.dims if dim != "record_time")
     values = np.moveaxis(item.values, item.dims.index("record_time"), -1)
     title = name.replace("_", " ")
-    if series_dim == "receiver" and len(values) > _LINES and (section := _section(result, name, times, values)):
+    if series_dim == "receiver" and len(values) > MAX_LINES and (section := _section(result, name, times, values)):
         draw_section(panel, section, SectionStyle())
         return
-    if len(values) > _LINES:
+    if len(values) > MAX_LINES:
         axis = sensor_axis(len(values), _places(result, series_dim))
         mesh, label = draw_traces(panel, times, values, axis, (title, item.unit))
         panel.figure.colorbar(mesh, ax=panel, label=label, shrink=0.8)
         return
-    time_scale, time_unit = display_unit(float(np.abs(times).max(initial=0.0)), "s")
-    scale, unit = display_unit(float(np.nanmax(np.abs(values), initial=0.0)), item.unit)
     names = result.coordinates[series_dim].values if series_dim in result.coordinates else np.arange(len(values))
-    for number, (line, word) in enumerate(zip(values, names, strict=True)):
-        panel.plot(time_scale * times, scale * line, color=COLORS[number % len(COLORS)], label=str(word))
-    panel.set_xlabel(f"time ({time_unit})")
-    panel.set_ylabel(f"{title} ({unit})")
+    draw_lines(panel, times, values, [str(name) for name in names], (title, item.unit))
     panel.legend(title=series_dim)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from seiche.report.color_range import color_top
 from seiche.report.display_units import display_unit, length_scale
 from seiche.report.section_figure import distances_along_line
+from seiche.report.style import COLORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
+#: Records are drawn as lines up to this number, and as an image above.
+MAX_LINES = 8
 #: Maximum distance of sensors from their circle, as a fraction of its radius.
 _ROUND = 0.05
 
@@ -62,6 +66,18 @@ def _angles(places: Floats) -> Floats | None:
     if float(np.abs(radii - radii.mean()).max()) > _ROUND * radii.mean():
         return None
     return np.asarray(np.degrees(np.arctan2(offsets[:, 1], offsets[:, 0])) % 360.0)
+
+
+def draw_lines(
+    panel: Axes, times: Floats, values: npt.NDArray[Any], names: Sequence[str], quantity: tuple[str, str]
+) -> None:
+    """Draw a few records (series, times) of a quantity (name, SI unit) as lines with their names."""
+    time_scale, time_unit = display_unit(float(np.abs(times).max(initial=0.0)), "s")
+    scale, unit = display_unit(float(np.nanmax(np.abs(values), initial=0.0)), quantity[1])
+    for number, (line, word) in enumerate(zip(values, names, strict=True)):
+        panel.plot(time_scale * times, scale * line, color=COLORS[number % len(COLORS)], label=word)
+    panel.set_xlabel(f"time ({time_unit})")
+    panel.set_ylabel(f"{quantity[0]} ({unit})")
 
 
 def draw_traces(

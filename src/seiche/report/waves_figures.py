@@ -5,17 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.report.motion import length_unit
+from seiche.report.display_units import display, display_unit, length_scale
 from seiche.report.style import COLORS, DOUBLE_COLUMN, SINGLE_COLUMN, color_bar, new_figure, paper_style, store
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = npt.NDArray[np.float64]
 #: Maximum number of receivers in a plot of seismograms.
 _MAX_TRACES = 24
+#: Largest deviation of a trace, in distances between traces.
+_AMPLITUDE = 0.9
 #: Points along the longer side of a map.
 _MAP_POINTS = 400
 
@@ -23,27 +28,46 @@ _MAP_POINTS = 400
 def seismogram_figure(
     path: Path, times: Floats, velocity: Floats, names: Sequence[str], components: Sequence[str]
 ) -> None:
-    """Draw velocities (times, receivers, components): one panel per component, one line per receiver.
+    """Draw velocities (times, receivers, components) in m/s.
 
-    Of many receivers, an even selection is drawn. Raises OSError if the file cannot be written.
+    Those of one receiver share a panel. Of several, each component has a panel with a line per receiver and a bar of
+    the largest velocity. Of many receivers, an even selection is drawn. Raises OSError if the file cannot be written.
     """
     selected = np.unique(np.linspace(0, len(names) - 1, min(len(names), _MAX_TRACES)).round().astype(int))
     peak = float(np.abs(velocity).max()) or 1.0
+    time_scale, time_unit = display_unit(float(times[-1]) if len(times) else 0.0, "s")
     with paper_style():
-        figure = new_figure(DOUBLE_COLUMN, min(1.2 + 0.22 * len(selected), 7.5))
+        if len(selected) == 1:
+            scale, unit = display_unit(peak, "m/s")
+            figure = new_figure(DOUBLE_COLUMN, 2.6)
+            axes = figure.add_subplot(xlabel=f"time ({time_unit})", ylabel=f"velocity at {names[0]} ({unit})")
+            for number, name in enumerate(components):
+                color = COLORS[number % len(COLORS)]
+                axes.plot(time_scale * times, scale * velocity[:, 0, number], color=color, label=name)
+            axes.legend()
+            store(figure, path)
+            return
+        figure = new_figure(DOUBLE_COLUMN, min(1.4 + 0.22 * len(selected), 7.5))
         panels = np.atleast_1d(figure.subplots(1, len(components), sharex=True, sharey=True))
         for number, (axes, name) in enumerate(zip(panels, components, strict=True)):
             for row, receiver in enumerate(selected):
                 trace = velocity[:, receiver, number] / peak
-                axes.plot(times, row + 0.9 * trace, color=COLORS[number % len(COLORS)], linewidth=0.6)
-            axes.set_title(f"{name}, 1 = {peak:.3g} m/s", fontsize=8)
-            axes.set_xlabel("time (s)")
+                axes.plot(
+                    time_scale * times, row + _AMPLITUDE * trace, color=COLORS[number % len(COLORS)], linewidth=0.6
+                )
+            axes.set_title(name, fontsize=8)
+            axes.set_xlabel(f"time ({time_unit})")
         panels[0].set_yticks(range(len(selected)), [names[receiver] for receiver in selected])
+        panels[0].set_ylabel("receiver")
+        _draw_amplitude(panels[-1], display(peak, "m/s"))
         store(figure, path)
 
 
-#: Units of velocity, and their number per m/s.
-_SPEEDS = (("m/s", 1.0), ("mm/s", 1e3), ("\N{MICRO SIGN}m/s", 1e6), ("nm/s", 1e9))
+def _draw_amplitude(axes: Axes, label: str) -> None:
+    """Draw a bar of the largest amplitude, from the line of the first receiver upwards, at the right."""
+    transform = axes.get_yaxis_transform()
+    axes.plot([1.03, 1.03], [0.0, _AMPLITUDE], color="0.1", linewidth=1.6, transform=transform, clip_on=False)
+    axes.text(1.05, 0.5 * _AMPLITUDE, label, transform=transform, fontsize=7, va="center")
 
 
 def map_figure(
@@ -51,8 +75,9 @@ def map_figure(
 ) -> None:
     """Draw peak velocities at `positions` (n, 1 or 2) of a side; raise OSError if the file cannot be written."""
     lower, upper = positions.min(0), positions.max(0)
-    unit, factor = length_unit(lower, upper)
-    speed, per_metre = next((pair for pair in _SPEEDS if peaks.max() * pair[1] >= 1), ("m/s", 1.0))
+    size, unit = length_scale(float(np.max(upper - lower)))
+    factor = 1.0 / size
+    per_metre, speed = display_unit(float(peaks.max()), "m/s")
     peaks = peaks * per_metre
     with paper_style():
         figure = new_figure(SINGLE_COLUMN if positions.shape[1] == 1 else DOUBLE_COLUMN * 0.8, 3.0)

@@ -11,16 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.output import Final, OutputTarget
+from seiche.case.ultrasound.places import sensor_places
 from seiche.case.ultrasound.setup import UltrasoundSetup, decompose
 from seiche.case.ultrasound.sources import CurvedSource
 from seiche.io.files import replacing
 from seiche.io.mark import new_hdf5
-from seiche.report.ultrasound_figure import Mark, Panel, middle_slice, ultrasound_figure
+from seiche.report.display_units import display_unit
+from seiche.report.ultrasound_figure import Mark, Panel, Traces, UltrasoundPicture, middle_slice, ultrasound_figure
 from seiche.ultrasound.focus import find_focus
 from seiche.ultrasound.photoacoustic import time_reversal
 from seiche.ultrasound.simulate import results_of
 from seiche.ultrasound.solver import UltrasoundSolver
 from seiche.ultrasound.thermal import Bioheat, Tissue, heat_deposition
+
+#: Maximum number of panels of the figure.
+_PANELS = 4
 
 Arrays = dict[str, npt.NDArray[Any]]
 _UNITS = {
@@ -157,6 +162,9 @@ class ResultFile(Final):
                 file[axis].attrs["unit"] = "m"
             if self._setup.sensor.mask is not None:
                 file["sensor_mask"] = np.asarray(self._setup.sensor.mask, np.uint8)
+            if (places := sensor_places(self._setup)) is not None:
+                file["sensor_position"] = places
+                file["sensor_position"].attrs["unit"] = "m"
             for name, values in [*arrays.items(), *((k, v) for k, v in media.items() if v is not None)]:
                 file[name] = np.asarray(values)
                 file[name].attrs["unit"] = unit_of(name)
@@ -167,27 +175,34 @@ class ResultFile(Final):
         if setup.problem.initial_pressure is not None:
             inside = setup.layers.grid_slices(setup.problem.shape)
             start = middle_slice(setup.problem.initial_pressure[inside])
-            panels.append(Panel("initial pressure", "Pa", start))
+            factor, unit = display_unit(float(np.abs(start).max()), "Pa")
+            panels.append(Panel("initial pressure", unit, factor * start))
         fields = {
-            "p_amplitude": ("pressure amplitude", "kPa", 1e-3),
-            "p_max_all": ("maximum pressure", "kPa", 1e-3),
-            "p_final": ("final pressure", "Pa", 1.0),
-            "temperature": ("temperature", "°C", 1.0),
-            "dose": ("thermal dose", "equivalent min at 43 °C", 1.0),
-            "image": ("image by time reversal", "Pa", 1.0),
+            "p_amplitude": ("pressure amplitude", "Pa"),
+            "p_max_all": ("maximum pressure", "Pa"),
+            "p_final": ("final pressure", "Pa"),
+            "temperature": ("temperature", "°C"),
+            "dose": ("thermal dose", "equivalent min at 43 °C"),
+            "image": ("image by time reversal", "Pa"),
         }
         marks = tuple(Mark(tuple(focus["place_m"]), label_of(focus)) for focus in self.foci().values())
-        for key, (title, label, factor) in fields.items():
+        for key, (title, unit) in fields.items():
             if key in arrays:
                 values = arrays[key][0] if key == "p_amplitude" else arrays[key]
                 center = np.unravel_index(int(np.argmax(values)), grid.shape)
+                factor, label = display_unit(float(np.abs(values).max()), unit)
                 plane = factor * middle_slice(values, [int(k) for k in center])
                 foci = marks if key == "p_amplitude" else ()
                 panels.append(Panel(title, label, plane, both_signs=key == "p_final", marks=foci))
         speed = np.asarray(setup.medium.sound_speed)
         background = middle_slice(speed) if speed.ndim else None
         positions = [grid.positions(axis) for axis in grid.axes[:2]]
-        ultrasound_figure(path, name, positions, panels[:4], sound_speed=background, title=setup.case.title)
+        traces = None
+        if "p" in arrays and arrays["p"].size:
+            times = setup.dt * (setup.sensor.first + np.arange(arrays["p"].shape[-1]))
+            traces = Traces(np.asarray(times, np.float64), arrays["p"], sensor_places(setup))
+        shown = panels[: _PANELS - (traces is not None)]
+        ultrasound_figure(path, name, UltrasoundPicture(positions, shown, background, traces, setup.case.title))
 
 
 def unit_of(name: str) -> str:

@@ -343,7 +343,8 @@ class UltrasoundCase(CaseTable):
         record = self.record
         if not (record.points or record.ring or record.element or record.maps or record.frequencies):
             raise ValueError("record: nothing is recorded; give points, a ring, elements, maps or frequencies")
-        fields = record.frequencies or self.image or DRAWN_MAPS.intersection(record.maps)
+        has_traces = (record.points or record.ring or record.element) and "p" in record.quantities
+        fields = record.frequencies or self.image or DRAWN_MAPS.intersection(record.maps) or has_traces
         if self.output.picture and not (fields or any(isinstance(source, InitialPressure) for source in self.source)):
             raise ValueError("output.picture: no field to draw; add record.frequencies, or p_max_all to record.maps")
         if self.heat is not None and not record.frequencies:
