@@ -137,7 +137,7 @@ def source_plane(
     shape = tuple(padding * n for n in values.shape)
     number = wave_number(medium, frequency).real
     normal = np.sqrt(np.maximum(0.0, 1 - _transverse(shape, _positive(spacing)) / number**2))
-    spectrum = np.fft.fftn(values, shape) * normal
+    spectrum = np.fft.fftn(values, shape, axes=tuple(range(values.ndim))) * normal
     return np.asarray(np.fft.ifftn(spectrum)[tuple(slice(n) for n in values.shape)])
 
 
