@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures for papers: a vessel with its flow, and validation plots (profile, convergence).
 
-Input is in SI units; lengths are drawn in mm, flow rates in mL/s.
+Input is in SI units; lengths are drawn in mm, flow rates in readable units.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.report.display_units import display_unit
+from seiche.report.plane_panel import PlaneSlice, SliceEnd, draw_plane, mark_axes, set_limits
 from seiche.report.style import (
     COLORS,
     DOUBLE_COLUMN,
     SINGLE_COLUMN,
-    color_bar,
     new_figure,
     paper_style,
-    scale_bar,
     store,
 )
-from seiche.report.surface import Direction, DrawnSurface, draw_surface
+from seiche.report.surface import DrawnSurface, draw_surface, screen_axes, surface_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +35,7 @@ __all__ = [
     "DrawnSurface",
     "FlowHistory",
     "PlaneSlice",
+    "SliceEnd",
     "convergence_figure",
     "observed_order",
     "plane_slice",
@@ -45,25 +46,8 @@ __all__ = [
 
 Floats = npt.NDArray[np.floating[Any]]
 
-
-@dataclass(frozen=True, eq=False)
-class PlaneSlice:
-    """Values on a regular slice: `values` (rows, columns) with NaN outside the fluid, `spacing` in metres.
-
-    Columns and rows follow the lattice axes `column_axis` (right) and `row_axis` (up). `label` has quantity and unit.
-    """
-
-    values: Floats
-    spacing: float
-    label: str = "velocity magnitude (m/s)"
-    column_axis: int = 0
-    row_axis: int = 2
-
-    def view(self) -> tuple[Direction, Direction]:
-        """Return the directions to the viewer and upwards for a surface next to this slice, slightly rotated."""
-        right, up = np.eye(3)[self.column_axis], np.eye(3)[self.row_axis]
-        x, y, z = np.cross(right, up) + 0.4 * right + 0.2 * up
-        return (float(x), float(y), float(z)), (float(up[0]), float(up[1]), float(up[2]))
+#: Ratio of height and width of a vessel below which its panels are drawn below each other.
+_LYING = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +69,8 @@ def plane_slice(
 ) -> PlaneSlice:
     """Return the slice of site values in the lattice plane `coords[:, normal] == index`.
 
-    `coords` (n, 3); `values` (n,) or (n, 3), drawn as magnitudes. The longer side of the slice is vertical.
+    `coords` (n, 3); `values` (n,) or (n, 3), drawn as magnitudes with arrows. The longer side of the slice is vertical,
+    and positions are those of a lattice with its first site at the origin.
 
     Raises:
         ValueError: no site lies in that plane.
@@ -101,7 +86,13 @@ def plane_slice(
     size = np.asarray(values[inside], np.float64)
     image = np.full((row.max() + 1, column.max() + 1), np.nan)
     image[row, column] = np.linalg.norm(size, axis=1) if size.ndim == 2 else size
-    return PlaneSlice(image, spacing, label, column_axis, row_axis)
+    vectors = None
+    if size.ndim == 2:
+        vectors = np.full((*image.shape, 2), np.nan)
+        vectors[row, column] = size[:, [column_axis, row_axis]]
+    start = spacing * np.array([coords[inside, axis].min() for axis in (column_axis, row_axis)])
+    origin = (float(start[0]), float(start[1]))
+    return PlaneSlice(image, spacing, label, column_axis, row_axis, vectors, origin)
 
 
 @paper_style()
@@ -118,8 +109,9 @@ def vessel_figure(
 
     Args:
         path: picture to write, in any format of matplotlib; it replaces an existing file when complete.
-        plane: left panel.
-        surface: right panel; its default view is that of the plane, slightly rotated.
+        plane: left panel, or upper panel of a vessel that is much wider than high.
+        surface: right panel, or the panel below; its default view is that of the plane, slightly rotated. In exactly
+            the view of the plane, both are drawn at the same scale.
         flow: lower panel; omitted by default.
         time: time of the upper panels, marked in the lower one, seconds.
         limit: size in bytes above which a PNG is stored with 256 colours.
@@ -127,69 +119,50 @@ def vessel_figure(
     Raises:
         OSError: the picture cannot be written.
     """
-    heights = [3.3, 1.1] if flow is not None else [3.3]
+    view, up = surface.view or plane.view()[0], surface.up or plane.view()[1]
+    surface = replace(surface, view=view, up=up)
+    limits = np.stack([plane.limits, surface_limits(surface)])
+    is_same_view = np.allclose(screen_axes(view, up), screen_axes(*plane.front()))
+    if is_same_view:  # both panels at the same scale and place
+        limits[:] = np.stack([limits[:, 0].min(axis=0), limits[:, 1].max(axis=0)])
+    aspects = (limits[:, 1, 1] - limits[:, 0, 1]) / (limits[:, 1, 0] - limits[:, 0, 0])
+    is_lying = float(aspects.max()) < _LYING
+    height = max(1.2, (DOUBLE_COLUMN - 1.6) * (float(aspects.max()) + 0.17)) if is_lying else 3.3
+    heights = [height] * (2 if is_lying else 1) + ([1.1] if flow is not None else [])
     figure = new_figure(DOUBLE_COLUMN, sum(heights) + 0.5)
-    grid = figure.add_gridspec(len(heights), 2, height_ratios=heights, wspace=0.08, hspace=0.1)
-    left, right = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[0, 1])
-    _draw_plane(left, plane)
-    view, up = plane.view()
-    draw_surface(right, replace(surface, view=surface.view or view, up=surface.up or up))
+    grid = figure.add_gridspec(len(heights), 1 if is_lying else 2, height_ratios=heights, wspace=0.08, hspace=0.1)
+    left, right = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0] if is_lying else grid[0, 1])
+    draw_plane(left, plane, limits[0])
+    draw_surface(right, surface)
+    set_limits(right, limits[1])
+    if is_same_view:
+        mark_axes(right, (plane.column_axis, plane.row_axis), limits[1])
     panels = [left, right]
     if flow is not None:
-        panels.append(figure.add_subplot(grid[1, :]))
+        panels.append(figure.add_subplot(grid[-1, :]))
         _draw_flow(panels[-1], flow, time)
     for letter, axes in zip("abc", panels, strict=False):
         axes.set_title(letter, loc="left", fontweight="bold")
     store(figure, path, limit)
 
 
-def _draw_plane(axes: Axes, plane: PlaneSlice) -> None:
-    from matplotlib.path import Path
-    from scipy.ndimage import distance_transform_edt, gaussian_filter
-
-    margin = 5
-    values = np.pad(np.asarray(plane.values, np.float64), margin, constant_values=np.nan)
-    fluid = np.isfinite(values)
-    # Extrapolate from the nearest fluid sites, for a smooth interpolation at the border.
-    nearest = distance_transform_edt(~fluid, return_distances=False, return_indices=True)
-    millimetre = plane.spacing * 1e3
-    rows, columns = values.shape
-    extent = (-0.5 * millimetre, (columns - 0.5) * millimetre, -0.5 * millimetre, (rows - 0.5) * millimetre)
-    image = axes.imshow(
-        values[tuple(nearest)],
-        origin="lower",
-        extent=extent,
-        interpolation="bicubic",
-        cmap="viridis",
-        vmin=0.0 if np.nanmin(values) >= 0 else None,
-        vmax=float(np.nanmax(values)) or 1.0,
-    )
-    # The outline is half a spacing outside the outermost sites, the wall of half-way bounce-back.
-    smoothed = gaussian_filter(fluid.astype(float), 1.4)
-    coordinates = [np.arange(count) * millimetre for count in (columns, rows)]
-    outline = axes.contour(*coordinates, smoothed, levels=[0.5], colors="0.15", linewidths=0.7)
-    image.set_clip_path(Path.make_compound_path(*outline.get_paths()), transform=axes.transData)
-    axes.set_axis_off()
-    axes.set_aspect("equal")
-    color_bar(axes, image, plane.label)
-    scale_bar(axes, columns * millimetre)
-
-
 def _draw_flow(axes: Axes, flow: FlowHistory, time: float | None) -> None:
     span = float(np.ptp(flow.times)) if len(flow.times) else 0.0
-    unit, factor = ("ms", 1e3) if 0 < span < 0.1 else ("s", 1.0)
+    unit, factor = ("ms", 1e3) if 0 < span < 1.0 else ("s", 1.0)
+    largest = max((float(np.abs(rates).max(initial=0.0)) for rates in flow.rates.values()), default=0.0)
+    rate_factor, rate_unit = display_unit(largest, "m^3/s")
     times = np.asarray(flow.times) * factor
     axes.axhline(0.0, color="0.75", linewidth=0.6, zorder=0)
     if time is not None:
         axes.axvline(time * factor, color="0.45", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     for color, (name, rates) in zip(cycle(COLORS), flow.rates.items(), strict=False):
-        in_millilitres = np.asarray(rates) * 1e6
-        axes.plot(times, in_millilitres, color=color, label=name)
+        drawn = np.asarray(rates) * rate_factor
+        axes.plot(times, drawn, color=color, label=name)
         if time is not None and len(times):
-            flow_rate = np.interp(time * factor, times, in_millilitres)
+            flow_rate = np.interp(time * factor, times, drawn)
             axes.plot([time * factor], [flow_rate], "o", color=color, markersize=3.5, zorder=3)
     axes.set_xlabel(f"time ({unit})")
-    axes.set_ylabel("flow rate into\nthe vessel (mL/s)")
+    axes.set_ylabel(f"flow rate into\nthe vessel ({rate_unit})")
     if len(times) > 1:
         axes.set_xlim(times[0], times[-1])
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), handlelength=1.4)

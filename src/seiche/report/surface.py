@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.report.style import color_bar, scale_bar
+from seiche.report.style import color_bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,8 +142,15 @@ def shade(normals: Floats) -> tuple[Floats, Floats]:
     return diffuse * np.where(normals[:, 2] < 0, 0.8, 1.0), gloss
 
 
+def surface_limits(surface: DrawnSurface) -> Floats:
+    """Return the ends (2, 2) of the drawn surface to the right and upwards, in metres."""
+    frame = screen_axes(surface.view or (0.0, -1.0, 0.0), surface.up or (0.0, 0.0, 1.0))
+    projected = np.asarray(surface.vertices, np.float64)[np.unique(surface.faces)] @ frame[:2].T
+    return np.stack([projected.min(axis=0), projected.max(axis=0)])
+
+
 def draw_surface(axes: Axes, surface: DrawnSurface) -> None:
-    """Draw the surface into `axes` with a colour bar and a scale bar."""
+    """Draw the surface into `axes`, whose units are millimetres, with a colour bar."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import Normalize
@@ -162,15 +169,9 @@ def draw_surface(axes: Axes, surface: DrawnSurface) -> None:
     order = np.argsort(corners[:, :, 2].max(axis=1), kind="stable")
     style: dict[str, Any] = {"facecolors": rgb[order], "edgecolors": rgb[order], "linewidths": 0.15}
     axes.add_collection(PolyCollection(corners[order, :, :2], **style, rasterized=True))
-    low, high = corners[:, :, :2].min(axis=(0, 1)), corners[:, :, :2].max(axis=(0, 1))
-    margin = 0.03 * (high - low).max()
-    axes.set_xlim(low[0] - margin, high[0] + margin)
-    axes.set_ylim(low[1] - margin, high[1] + margin)
-    axes.set_aspect("equal")
     axes.set_axis_off()
     extend = "max" if values.max() > float(norm.vmax or 0.0) else "neither"
     color_bar(axes, colors, surface.label, extend)
-    scale_bar(axes, float(high[0] - low[0]))
 
 
 def _percentile(values: Floats, weights: Floats, percent: float) -> float:

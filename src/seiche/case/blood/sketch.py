@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from seiche.case.blood.series import periodic_box
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.flow.sketch import flow_picture
+from seiche.couple.suspension import packed_populations
 from seiche.report.case_figure import CasePicture, Group
 
 
@@ -18,8 +20,9 @@ def blood_picture(setup: BloodSetup) -> CasePicture:
     if cells is None or cells.packing is None:
         return picture
     groups = list(picture.groups)
-    for kind, cell_type in enumerate(cells.types):
+    for kind, (cell_type, population) in enumerate(zip(cells.types, packed_populations(cells), strict=True)):
         centers = np.asarray(sites.origin) + sites.spacing * cells.packing.of_kind(kind)[0]
         if len(centers):
-            groups.append(Group(f"{len(centers)} {cell_type.name}", centers, "."))
-    return replace(picture, groups=groups)
+            bodies = np.asarray(sites.origin) + sites.spacing * np.asarray(population.vertices, np.float64)
+            groups.append(Group(f"{len(centers)} {cell_type.name}", centers, ".", bodies=bodies))
+    return replace(picture, groups=groups, periodic_box=periodic_box(setup.vessel.sites))

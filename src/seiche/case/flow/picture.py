@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,15 @@ from seiche.case.flow.wall import Wall
 from seiche.domain.sites import LinkKind, SiteSet
 from seiche.flow.model import VelocityIolet
 from seiche.flow.solver import FlowSolver
+from seiche.report.display_units import display_unit
+from seiche.report.plane_panel import SliceEnd
+
+#: Ratio of the sides of a slice above which its longer side is drawn to the right.
+_ELONGATED = 1.8
+#: Fraction of the wall that is seen from the front, below which it is drawn rotated.
+_EDGE_ON = 0.1
+#: Smallest component in the plane of the normal of an opening that is drawn.
+_IN_PLANE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,24 +96,52 @@ def draw(path: Path, sites: SiteSet, data: PictureData, record: Record) -> bool:
     if data.vertices is None or data.faces is None or data.stress is None:
         return False
     axis, index = middle_plane(sites)
-    column_axis, row_axis = (a for a in range(3) if a != axis)
-    extent = np.ptp(data.coords, axis=0)
-    if extent[column_axis] > extent[row_axis]:
-        column_axis, row_axis = row_axis, column_axis
-    unit = np.eye(3)
-    # The surface is shown like the slice: the axis `column_axis` to the right, the axis `row_axis` upwards.
-    view = unit[axis] * np.sign(np.cross(unit[row_axis], unit[axis]) @ unit[column_axis])
+    plane = plane_slice(data.coords, data.velocity, sites.spacing, normal=axis, index=index)
+    first = np.asarray(sites.origin)[[plane.column_axis, plane.row_axis]]
+    plane = replace(
+        plane,
+        origin=(float(first[0]) + plane.origin[0], float(first[1]) + plane.origin[1]),
+        ends=_slice_ends(sites, plane.column_axis, plane.row_axis, sites.origin[axis] + sites.spacing * index),
+    )
+    if plane.values.shape[0] > _ELONGATED * plane.values.shape[1]:
+        plane = plane.transposed()
+    scale, unit = display_unit(float(np.nanmax(plane.values)), "m/s")
+    vectors = None if plane.vectors is None else scale * plane.vectors
+    plane = replace(plane, values=scale * plane.values, vectors=vectors, label=f"speed ({unit})")
+    stress = np.linalg.norm(data.stress, axis=1) if data.stress.ndim == 2 else data.stress
+    scale, unit = display_unit(float(np.percentile(stress, 99)), "Pa")
+    label, (view, up) = f"wall shear stress ({unit})", plane.front()
+    corners = data.vertices[data.faces]
+    areas = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    if np.abs(areas @ np.asarray(view)).sum() < _EDGE_ON * np.linalg.norm(areas, axis=1).sum():
+        view, up = plane.view()
+    surface = DrawnSurface(data.vertices, data.faces, scale * stress, label, view=view, up=up)
     flow = None
     if record.times and len(sites.iolets):
         rates = np.stack(record.flows)
         flow = FlowHistory(np.asarray(record.times), {p.name: rates[:, k] for k, p in enumerate(sites.iolets)})
-    x, y, z = (float(c) for c in view)
-    right, up, front = (float(c) for c in unit[row_axis])
-    vessel_figure(
-        path,
-        plane=plane_slice(data.coords, data.velocity, sites.spacing, normal=axis, index=index),
-        surface=DrawnSurface(data.vertices, data.faces, data.stress, view=(x, y, z), up=(right, up, front)),
-        flow=flow,
-        time=data.time,
-    )
+    vessel_figure(path, plane=plane, surface=surface, flow=flow, time=data.time)
     return True
+
+
+def _slice_ends(sites: SiteSet, column_axis: int, row_axis: int, height: float) -> list[SliceEnd]:
+    """Return the openings and periodic ends that meet the plane at `height` (m) along the third axis."""
+    axes, normal_axis, ends = [column_axis, row_axis], 3 - column_axis - row_axis, []
+    for plane in sites.iolets:
+        normal, center = np.asarray(plane.normal), np.asarray(plane.center)
+        inside = normal[axes]
+        length = float(np.linalg.norm(inside))
+        radius = np.inf if plane.radius is None else plane.radius
+        # The line in which the planes meet, at the point nearest to the center of the opening.
+        shift = height - center[normal_axis]
+        if length > _IN_PLANE and abs(shift) / length < radius:
+            point = center[axes] - shift * normal[normal_axis] / length**2 * inside
+            x, y = inside / length
+            ends.append(SliceEnd((float(point[0]), float(point[1])), (float(x), float(y)), float(radius)))
+    for number, axis in enumerate(axes):
+        if sites.periodic[axis]:
+            for end, sign in ((-0.5, 1.0), (sites.shape[axis] - 0.5, -1.0)):
+                center, normal = np.zeros(2), np.zeros(2)
+                center[number], normal[number] = sites.origin[axis] + sites.spacing * end, sign
+                ends.append(SliceEnd((float(center[0]), float(center[1])), (float(normal[0]), float(normal[1]))))
+    return ends

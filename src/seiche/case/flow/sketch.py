@@ -37,7 +37,7 @@ def flow_picture(setup: FlowSetup) -> CasePicture:
         hidden = 3 - across - along
         shape = (sites.shape[along], sites.shape[across])
         flat = sites.coords[:, along].astype(np.int64) * shape[1] + sites.coords[:, across]
-        depth = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape) * (1e3 * sites.spacing)
+        depth = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape) * sites.spacing
         low = np.array(sites.origin) - 0.5 * sites.spacing
         high = low + sites.spacing * np.array(sites.shape)
         extent = (float(low[across]), float(high[across]), float(low[along]), float(high[along]))
@@ -48,4 +48,4 @@ def flow_picture(setup: FlowSetup) -> CasePicture:
         Group(plane.name, disc(plane.center, plane.normal, plane.radius or radius), is_line=True)
         for plane in setup.vessel.sites.iolets
     ]
-    return CasePicture(setup.title, "thickness of the fluid (mm)", panels, groups)
+    return CasePicture(setup.title, "thickness of the fluid", "m", panels, groups)

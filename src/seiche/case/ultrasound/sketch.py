@@ -39,7 +39,7 @@ def ultrasound_picture(setup: UltrasoundSetup) -> CasePicture:
         hidden = [axis for axis in range(len(grid.shape)) if axis not in (across, along)]
         title = ", ".join(f"{grid.axes[a]} = {positions[a][index[a]] * 1e3:.4g} mm" for a in hidden)
         panels.append(PicturePanel(values, across, along, extent, title))
-    return CasePicture(setup.title, "sound speed (m/s)", panels, groups, [("absorbing layer", inner_box(setup))])
+    return CasePicture(setup.title, "sound speed", "m/s", panels, groups, [("absorbing layer", inner_box(setup))])
 
 
 def _points(setup: UltrasoundSetup, flat: Floats | np.ndarray) -> Floats:

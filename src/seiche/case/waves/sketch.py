@@ -50,4 +50,4 @@ def waves_picture(source: CaseFile) -> CasePicture:
         shift = width * absorbing_sides(case)
         outlines.append(("absorbing layer", np.stack([lower + shift[:, 0], upper - shift[:, 1]])))
     title = case.title or str(source.path)
-    return CasePicture(title, "slowest wave speed (m/s)", panels, groups, outlines)
+    return CasePicture(title, "slowest wave speed", "m/s", panels, groups, outlines)
