@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 #: Stages in the order of a set-up, and the name of the remaining time.
-STAGES = ("read", "voxelise", "partition", "link", "pack", "compile", "upload")
+STAGES = (
+    *("import", "read", "check", "voxelise", "partition", "link", "model", "pack", "solver", "compile", "upload"),
+    "outputs",
+)
 OTHER = "other"
 
 

@@ -22,6 +22,7 @@ from case_files import (
 )
 from seiche.case.flow.geometry import build
 from seiche.case.flow.limits import check_limits
+from seiche.cli import main
 from seiche.errors import CaseError, FormatError
 
 WOMERSLEY = {"name": "inlet", "kind": "velocity", "velocity": "2 mm/s", "profile": "womersley"}
@@ -399,3 +400,45 @@ def test_a_number_without_decimal_form_is_rejected() -> None:
     tables = changed(tube_tables(), "lattice.tau", 0.8)
     tables["lattice"]["tau"] = 16**5000
     assert message_of(tables) == "lattice.tau: a value too long to print is not a number"
+
+
+def test_folders_and_scripts_instead_of_a_case_file_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case, script = tmp_path / "case.toml", tmp_path / "case.py"
+    case.write_text(toml_of(tube_tables()))
+    script.write_text("import seiche\n")
+    for path, kind in ((tmp_path, "a folder"), (script, "a Python script")):
+        for command in ("run", "check"):
+            assert main([command, str(path)]) == 2
+            expected = f"seiche: error: {path}: is {kind}, not a case file; did you mean {case}?\n"
+            assert capsys.readouterr().err == expected
+    (tmp_path / "empty").mkdir()
+    assert main(["run", str(tmp_path / "empty")]) == 2
+    assert capsys.readouterr().err.endswith("empty: is a folder, not a case file\n")
+    assert main(["report", str(case)]) == 2
+    error = capsys.readouterr().err
+    assert "not a summary of a run" in error and "expected the output folder of a run, or its summary.json" in error
+    assert error.count("\n") == 1
+
+
+def test_wrong_numbers_of_entries_and_characters_are_counted() -> None:
+    source = {"kind": "initial-ball", "center": ["0 mm"], "radius": "1 mm", "pressure": "1 Pa"}
+    tables = {
+        "solver": "ultrasound",
+        "medium": {"material": "water"},
+        "source": [source],
+        "record": {"maps": ["p_final"]},
+    }
+    box = {"lower": ["0 m", "0 m"], "upper": ["1 m", "1 m"], "size": "1 m"}
+    rock = {"name": "rock", "density": "1 kg/m^3", "cp": "1 m/s"}
+    station = {"name": "much too long", "position": ["1 m", "1 m"]}
+    waves = {"solver": "waves", "mesh": box, "material": [rock], "time": {"steps": 1}, "receiver": [station]}
+    for case, message in (
+        ({**tables, "grid": {"shape": [16] * 4, "spacing": "1 mm"}}, "grid.shape: has 4 entries; expected at most 3"),
+        ({**tables, "grid": {"shape": [], "spacing": "1 mm"}}, "grid.shape: has 0 entries; expected at least 1"),
+        (waves, 'receiver["much too long"].name: has 13 characters; expected at most 8'),
+    ):
+        with pytest.raises(CaseError) as caught:
+            check_case(case, "c.toml")
+        assert str(caught.value) == f"c.toml: {message}"

@@ -98,3 +98,12 @@ def test_the_schema_does_not_replace_a_file_of_something_else(
     assert main(["schema", "flow", "--output", str(path)]) == 2
     assert "case.toml" in capsys.readouterr().err
     assert path.read_text() == 'solver = "flow"\n'
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_has_a_description(kind: str) -> None:
+    schema = schema_of(kind)
+    tables = [schema, *schema["$defs"].values()]
+    properties = [(name, item) for table in tables for name, item in table.get("properties", {}).items()]
+    assert len(properties) > 100
+    assert [name for name, item in properties if not item.get("description")] == []

@@ -200,3 +200,20 @@ def test_an_unknown_name_is_an_error_of_the_case(tmp_path: Path) -> None:
     with finished("flow", tmp_path, "time={ steps = 5 }", "iolet.inlet.ramp=5") as simulation:
         with pytest.raises(CaseError, match="'vorticity'"):
             simulation.result("vorticity")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_simulations_pictures_and_unknown_names_say_what_they_are(kind: str, tmp_path: Path) -> None:
+    changes = ["grid.steps=3"] if kind == "ultrasound" else ["time.steps=3"]
+    changes += ["iolet.inlet.ramp=2"] if kind == "flow" else []
+    changes += ["cells.red.shape.vertices=42"] if kind == "blood" else []
+    with load(new.TEMPLATES / f"{kind}.toml", overrides=changes, output=tmp_path) as simulation:
+        simulation.run(steps=2, visible=False)
+        solver, dt = simulation.solver, simulation.setup.dt
+        size = f"{solver.total_items:,} {solver.item}, step 2 of 3, {2 * dt:.4g} of {3 * dt:.4g} s"
+        assert repr(simulation) == f'<{kind} simulation "NAME": {size}; output in {tmp_path}>'
+        result = simulation.result()
+    picture = repr(result.plot())
+    assert picture.startswith("<picture of ") and "mm: NAME, " in picture and picture.endswith("save(path) writes it>")
+    with pytest.raises(KeyError, match=f"'nope' is not in this result; it has {next(iter(result))}"):
+        result["nope"]

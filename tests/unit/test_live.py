@@ -25,7 +25,7 @@ PHYSICS = {
     "flow": ["Mach", "inflow - outflow"],
     "blood": ["Mach", "mass drift", "cells", "hematocrit"],
     "ultrasound": ["peak pressure"],
-    "waves": ["peak velocity", "energy growth"],
+    "waves": ["peak velocity", "energy beyond the sources"],
 }
 #: First line of the results.
 RESULTS = {

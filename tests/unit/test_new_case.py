@@ -63,8 +63,11 @@ def test_every_key_of_a_template_also_in_its_comments_is_in_the_schema(kind: str
 @pytest.mark.parametrize("kind", KINDS)
 def test_choices_and_pages_that_a_template_names_exist(kind: str) -> None:
     text = (new.TEMPLATES / f"{kind}.toml").read_text()
-    pages = re.findall(r"docs/[a-z/-]+\.md", text)
-    assert pages and all((ROOT / page).is_file() for page in pages)
+    pages = re.findall(r'page "([^"]+)"', text.replace("\n# ", " "))
+    headings = [page.read_text().partition("\n")[0] for page in (ROOT / "docs").rglob("*.md")]
+    assert pages and all(sum(re.match(rf"# {page}(:|$)", line) is not None for line in headings) == 1 for page in pages)
+    assert "docs/" not in text  # a wheel has no pages
+    assert f"seiche schema {kind}" in text
     assert max(map(len, text.splitlines())) <= 120
     assert tomllib.loads(text)["solver"] == kind
 

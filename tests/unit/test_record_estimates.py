@@ -84,6 +84,29 @@ def test_images_need_the_records_of_all_sensors(tmp_path: Path) -> None:
     assert not estimates_of(text.replace("steps = 60", "steps = 70"), tmp_path)[name].violated
 
 
+def test_waves_reach_the_sensors_during_the_run(tmp_path: Path) -> None:
+    """The edge of the ball is 4 mm from the point at (6, 0) mm, and 9 mm from the far side of a ring around (3, 0)."""
+    name = "duration over the travel time from the nearest source at the highest speed"
+    head, ball = BASIC.partition("[[source]]")[0], BALL.partition("[record]")[0]
+    point = f'{head}{ball}[record]\npoints = [["6 mm", "0 mm"], ["0 mm", "1 mm"]]\n'
+    ring = f'{head}{ball}[record]\nring = {{ center = ["3 mm", "0 mm"], radius = "8 mm" }}\n'
+    line = (
+        f'{head}{ball}[record]\n[[record.element]]\nkind = "line"\nstart = ["6 mm", "0 mm"]\nend = ["8 mm", "0 mm"]\n'
+    )
+    for text, where, distance, effect in (
+        (point, "record.points[0]", 4e-3, "no wave reaches this sensor"),
+        (line, "record.element[0]", 4e-3, "no wave reaches this sensor"),
+        (ring, "record.ring", 9e-3, "no wave reaches all of the ring"),
+    ):
+        for steps in (4, 400):
+            estimate = estimates_of(text.replace("steps = 60", f"steps = {steps}"), tmp_path)[name]
+            dt = 0.3 * 0.5e-3 / 1500
+            assert estimate.value == pytest.approx(steps * dt * 1500 / distance, rel=0.05) and estimate.where == where
+            assert estimate.violated == (steps == 4)
+        warning = estimates_of(text.replace("steps = 60", "steps = 4"), tmp_path)[name].warning
+        assert warning is not None and f"{effect}; use grid.duration of more than" in warning
+
+
 def test_rings_in_the_absorbing_layer_are_named(tmp_path: Path) -> None:
     """The layer of six points begins 7 and 6.75 mm from the middle; the ring around it has a radius of 8 mm."""
     text = BASIC[: BASIC.index("[[source]]")] + BALL

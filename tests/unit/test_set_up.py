@@ -73,8 +73,13 @@ def test_a_run_reports_the_stages_of_its_set_up(tmp_path: Path) -> None:
         simulation.run(visible=False)
         report = simulation.report()
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert {"read", "voxelise", "link", "partition", OTHER} <= set(summary["set_up"]) <= {*STAGES, OTHER}
+    assert (
+        {"read", "check", "voxelise", "link", "partition", "model", "solver", OTHER}
+        <= set(summary["set_up"])
+        <= {*STAGES, OTHER}
+    )
     for name, seconds in summary["set_up"].items():
         assert seconds > 0.0
         assert f"set-up: {name}" in report
     assert "Set-up" in text(summary)
+    assert summary["set_up"][OTHER] < sum(summary["set_up"][name] for name in STAGES if name in summary["set_up"])

@@ -92,7 +92,7 @@ def chunk_physics(monitor: ChunkMonitor, name: str, unit: str, growth: EnergyGro
     if monitor.health is not None:
         values[name.replace("largest_", "peak ")] = display(monitor.health.values[name], unit)
     if growth is not None and growth.latest is not None:
-        values["energy growth"] = f"{growth.latest:+.1e}"
+        values["energy beyond the sources"] = f"{100 * growth.latest:+.2g} %"
     return values
 
 

@@ -158,6 +158,8 @@ def _with_examples(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     schema = {key: _with_examples(item) for key, item in value.items()}
+    if isinstance(kind := schema.get("properties", {}).get("kind"), dict):
+        kind.setdefault("description", "kind of this table, which determines its other keys")
     if schema.get("pattern") == QUANTITY:
         schema = {key: item for key, item in schema.items() if key not in ("gt", "ge", "lt", "le")}
         if "such as" not in schema["description"]:

@@ -10,6 +10,7 @@ from seiche.case.messages import nearest
 from seiche.case.quantities import shorten
 from seiche.case.source import CaseFile
 from seiche.errors import CaseError
+from seiche.set_up import set_up_stage
 
 #: Module and name of the `Kind` for each value of `solver`; the module is imported when it is first used.
 KINDS = {
@@ -23,7 +24,8 @@ KINDS = {
 def kind_named(name: str) -> Kind:
     """Return the kind with a name in `KINDS`."""
     module, _, attribute = KINDS[name].partition(":")
-    kind: Kind = getattr(import_module(module), attribute)
+    with set_up_stage("import"):
+        kind: Kind = getattr(import_module(module), attribute)
     return kind
 
 

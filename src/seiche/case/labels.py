@@ -61,7 +61,9 @@ class LabelledArrays(Mapping[str, Labelled]):
     coordinates: Mapping[str, Labelled] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Labelled:
-        """Return an array by name."""
+        """Return an array by name; KeyError, with the names that exist, for another one."""
+        if name not in self.arrays:
+            raise KeyError(f"{name!r} is not in this result; it has {', '.join(self.arrays) or 'no arrays'}")
         return self.arrays[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -37,6 +37,13 @@ _LIMITS = {
     "less_than": ("lt", "<"),
     "less_than_equal": ("le", "<="),
 }
+#: The same for errors of the number of entries or characters.
+_SIZES = {
+    "too_long": ("max_length", "at most"),
+    "too_short": ("min_length", "at least"),
+    "string_too_long": ("max_length", "at most"),
+    "string_too_short": ("min_length", "at least"),
+}
 _TYPES = {
     "string_type": "a string",
     "float_type": "a number",
@@ -73,6 +80,7 @@ def read_source(
     return CaseFile(path, data, notes)
 
 
+@set_up_stage("check")
 def check_tables(data: dict[str, Any], source: str, root: type[Root]) -> Root:
     """Validate the tables `data` by the schema `root`; CaseError with a message that begins with `source`.
 
@@ -98,7 +106,11 @@ def _within(location: tuple[int | str, ...], table: tuple[int | str, ...]) -> bo
     return len(location) > len(table) and location[: len(table)] == table
 
 
-def _read_toml(path: Path | str) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
+    if path.is_dir():
+        raise CaseError(f"{path}: is a folder, not a case file{_case_in(path)}")
+    if path.suffix == ".py" and path.is_file():
+        raise CaseError(f"{path}: is a Python script, not a case file{_case_in(path.parent)}")
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -116,6 +128,12 @@ def _read_toml(path: Path | str) -> dict[str, Any]:
         reason, _, position = " ".join(str(error).split()).partition(" (at ")
         printable = "".join(c if c.isprintable() else "?" for c in reason)
         raise FormatError(path, position.rstrip(")") or "whole file", f"not TOML: {printable}") from None
+
+
+def _case_in(folder: Path) -> str:
+    """Return a hint if a folder contains a case file."""
+    cases = sorted(folder.glob("*.toml"))
+    return f"; did you mean {cases[0]}?" if len(cases) == 1 else ""
 
 
 def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel]) -> str:
@@ -148,6 +166,11 @@ def _describe(detail: ErrorDetails, data: dict[str, Any], root: type[BaseModel])
     if kind in _LIMITS:
         name, sign = _LIMITS[kind]
         return f"{path}: {shorten(value)} is out of range; expected {sign} {context[name]:g}"
+    if kind in _SIZES:
+        name, bound = _SIZES[kind]
+        unit = "characters" if isinstance(value, str) else "entries"
+        count = f"has {len(value)} {unit}" if hasattr(value, "__len__") else shorten(value)
+        return f"{path}: {count}; expected {bound} {context[name]}"
     if kind in _TYPES:
         return f"{path}: {shorten(value)} is not {_TYPES[kind]}"
     return f"{path}: {shorten(value)}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"

@@ -21,7 +21,7 @@ from seiche.case.source import CaseFile
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
-from seiche.set_up import record_set_up
+from seiche.set_up import record_set_up, set_up_stage
 
 
 def load(
@@ -83,10 +83,12 @@ def _load(
     on_root(world, run_folder.check_available)
     if checkpoint is not None:
         source = source.continued(on_root(world, lambda: attributes_of(checkpoint)))
-    setup = kind.prepare(source, world, initial_state=restart is None)
+    with set_up_stage("model"):
+        setup = kind.prepare(source, world, initial_state=restart is None)
     check_inputs_preserved(setup, folder)
     absolute = Path(os.path.abspath(folder))  # the working directory may change during the run
-    return Simulation(kind, setup, world, absolute, restart=checkpoint, replace=replace)
+    with set_up_stage("outputs"):
+        return Simulation(kind, setup, world, absolute, restart=checkpoint, replace=replace)
 
 
 def prepare(

@@ -31,7 +31,8 @@ from pathlib import Path
 import seiche
 
 with seiche.load(Path(__file__).with_name("case.toml"), replace=True) as sim:
-    # sim.every(function, steps=100) calls function(sim) during the run; docs/howto/callbacks.md.
+    # sim.every(function, steps=100) calls function(sim) during the run; the page
+    # "Call your own functions during a run" of the documentation has examples.
     outcome = sim.run()
     if sim.world.rank == 0:
         print(*outcome.lines, sep="\\n")

@@ -26,3 +26,17 @@ class Outcome:
     files: Sequence[Path] = field(default=(), repr=False)
     summary: Mapping[str, Any] = field(default_factory=dict, repr=False)
     arrays: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
+
+
+class Described:
+    """Text of a simulation for `repr`, also while it is set up."""
+
+    def __repr__(self) -> str:
+        """Return kind, title, number of items, step, time and output folder (not collective)."""
+        values = self.__dict__
+        setup, solver = values["setup"], values.get("solver")
+        state = "not set up yet"
+        if solver is not None:
+            state = f"{solver.total_items:,} {solver.item}, step {solver.step:,} of {setup.steps:,}, "
+            state += f"{solver.step * setup.dt:.4g} of {setup.steps * setup.dt:.4g} s"
+        return f'<{setup.case.solver} simulation "{setup.title}": {state}; output in {values["folder"]}>'

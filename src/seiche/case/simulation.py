@@ -21,7 +21,7 @@ from seiche.case.labels import LabelledArrays, LabelledParts, grid_request
 from seiche.case.live import LiveView
 from seiche.case.loop import RunLoop
 from seiche.case.open_runs import close_earlier, register_open
-from seiche.case.outcome import Outcome
+from seiche.case.outcome import Described, Outcome
 from seiche.case.output import Callback, Output, OutputTarget
 from seiche.case.output_targets import check_checkpoint_target
 from seiche.case.outputs import Outputs
@@ -38,20 +38,20 @@ from seiche.io.files import Closing, publishing, real_path
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.observe.progress import Progress
 from seiche.report.summary import content_of, read_summary, write_summary
-from seiche.set_up import SetUpTimes
+from seiche.set_up import SetUpTimes, set_up_stage
 from seiche.solver import Estimate, SolverBase
 from seiche.solver.estimate import warnings_of
 
 SimulationCallback: TypeAlias = "Callable[[Simulation], object]"
 
 
-class Simulation(Closing):
+class Simulation(Described, Closing):
     """A case with its solver and outputs; every method is collective unless stated otherwise.
 
     Attributes:
         setup: the case before allocation.
         solver: its solver.
-        parts: the solver with its outputs and monitor; for blood also the cells.
+        case_run: the solver with its outputs and monitor; for blood also the cells.
         world: the ranks.
         folder: the output folder.
         set_up: the times of the stages of the set-up.
@@ -82,7 +82,7 @@ class Simulation(Closing):
         if replace or restart is not None:
             close_earlier(folder, world)
         checkpoint = CheckpointRestart(restart, world) if restart is not None else None
-        self.case_run: CaseRun = kind.open(setup, world, folder, checkpoint)
+        self.case_run: CaseRun = set_up_stage("solver")(kind.open)(setup, world, folder, checkpoint)
         self.solver: SolverBase = self.case_run.solver
         if checkpoint is not None:
             checkpoint.restore_steering(self.case_run)

@@ -41,6 +41,14 @@ class ResultFigure:
         """Show a figure."""
         self.figure = figure
 
+    def __repr__(self) -> str:
+        """Return title, quantities and size."""
+        labels = [text for axes in self.figure.axes for text in (axes.get_title(), axes.get_ylabel()) if text]
+        width, height = (25.4 * side for side in self.figure.get_size_inches())
+        title = self.figure.get_suptitle()
+        shown = "; ".join(filter(None, [title, *dict.fromkeys(labels)]))
+        return f"<picture of {width:.0f} x {height:.0f} mm: {shown}; save(path) writes it>"
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture in the format of its suffix: PNG, PDF, SVG; CaseError if its folder does not exist."""
         store(self.figure, path)

@@ -146,7 +146,8 @@ def read_summary(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise FormatError(path, "text", f"not JSON: {error}") from error
+        expected = "expected the output folder of a run, or its summary.json"
+        raise FormatError(path, "text", f"not a summary of a run (not JSON: {error}); {expected}") from error
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         schema = content.get("schema") if isinstance(content, dict) else type(content).__name__
         raise FormatError(path, "key 'schema'", f"{schema!r}, expected {SCHEMA!r}")

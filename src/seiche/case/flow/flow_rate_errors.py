@@ -9,7 +9,7 @@ from seiche.case.flow.setup import FlowSetup
 from seiche.flow import Bgk, Regularised
 from seiche.solver import Estimate
 
-#: Largest advised error of flow rates due to walls, %: half-way walls, and interpolated ones at a large Lambda.
+#: Largest advised error of flow rates due to walls, %.
 ADVISED_WALL_ERROR = 10.0
 #: Largest advised loss of the flow rate due to rounding, %.
 ADVISED_ROUNDING_LOSS = 2.0
@@ -31,7 +31,8 @@ def wall_error(setup: FlowSetup, radius: float) -> Estimate:
         return _bounded(name, value, ADVISED_WALL_ERROR, effect, remedy)
     value = 100.0 * max(1.0, slip) / radius**2
     if slip <= 1.0:
-        return Estimate(name=name, value=value, unit="%")
+        effect = "curved walls are near few sites"
+        remedy = f"use a spacing that is smaller by a factor of {(value / ADVISED_WALL_ERROR) ** 0.5:.2g}"
     return _bounded(name, value, ADVISED_WALL_ERROR, effect, remedy)
 
 

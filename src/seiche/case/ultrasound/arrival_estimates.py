@@ -11,7 +11,14 @@ import numpy.typing as npt
 
 from seiche.case.ultrasound.medium import properties_of
 from seiche.case.ultrasound.setup import UltrasoundSetup
-from seiche.case.ultrasound.sources import BallSource, LineSource, Signal
+from seiche.case.ultrasound.sources import (
+    BallSource,
+    FocusedGeometry,
+    LineGeometry,
+    LineSource,
+    RectangleGeometry,
+    Signal,
+)
 from seiche.solver import Estimate
 
 _BOUNDS = "theory/ultrasound.md#automatic-checks"
@@ -22,6 +29,7 @@ def arrival_estimates(setup: UltrasoundSetup) -> Iterator[Estimate]:
     yield from _delays(setup)
     yield from _amplitudes(setup)
     yield from _image(setup)
+    yield from _sensors(setup)
 
 
 def _delays(setup: UltrasoundSetup) -> Iterator[Estimate]:
@@ -87,6 +95,53 @@ def _image(setup: UltrasoundSetup) -> Iterator[Estimate]:
         remedy=f"use grid.duration of at least {needed:.3g} s",
         source=_BOUNDS,
     )
+
+
+def _sensors(setup: UltrasoundSetup) -> Iterator[Estimate]:
+    """Yield the duration over the shortest travel time from a source to the farthest sensor.
+
+    Nothing is known of an initial pressure from a file, and an image has a bound of its own.
+    """
+    record = setup.case.record
+    sources = [_ball_of(table) for table in setup.case.source]
+    if setup.case.image is not None or None in sources:
+        return
+    sensors = {f"record.points[{n}]": (np.array(position), 0.0) for n, position in enumerate(record.points)}
+    sensors |= {f"record.element[{n}]": ball for n, table in enumerate(record.element) if (ball := _ball_of(table))}
+    if record.ring is not None:  # its farthest point from a source is as far beyond the centre as the radius
+        sensors["record.ring"] = np.array(record.ring.center), -record.ring.radius
+    distances = {
+        where: min(float(np.linalg.norm(middle - place)) - size - reach for place, reach in filter(None, sources))
+        for where, (middle, size) in sensors.items()
+    }
+    where = max(distances, key=distances.__getitem__, default="")
+    arrival = distances.get(where, 0.0) / float(np.max(setup.problem.sound_speed))
+    if arrival > 0:
+        yield Estimate(
+            name="duration over the travel time from the nearest source at the highest speed",
+            value=setup.steps * setup.dt / arrival,
+            where=where,
+            lower_bound=1.0,
+            effect="no wave reaches all of the ring" if record.ring is not None else "no wave reaches this sensor",
+            remedy=f"use grid.duration of more than {arrival:.3g} s",
+            source=_BOUNDS,
+        )
+
+
+def _ball_of(table: object) -> tuple[npt.NDArray[np.float64], float] | None:
+    """Return middle and radius (m) of a ball that contains a source or sensor; None for one of unknown position."""
+    match table:
+        case BallSource():
+            return np.array(table.center), table.radius
+        case FocusedGeometry():
+            return np.array(table.position), table.diameter
+        case RectangleGeometry():
+            sides = np.array([table.first, table.second])
+            return np.array(table.position), 0.5 * float(np.linalg.norm(sides, axis=1).sum())
+        case LineGeometry():
+            start, end = np.array(table.start), np.array(table.end)
+            return (start + end) / 2, 0.5 * float(np.linalg.norm(end - start))
+    return None
 
 
 def _speed(setup: UltrasoundSetup) -> float:

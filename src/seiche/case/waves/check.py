@@ -69,7 +69,10 @@ def _medium_rows(setup: WaveSetup) -> Iterator[tuple[str, str]]:
     yield "duration", f"{setup.steps * setup.dt:.4g} s"
     yield "sources, receivers", f"{len(setup.sources)}, {len(setup.names)}"
     if setup.sources:
-        yield "point sources", f"{len(setup.sources) - len(setup.deltas)} incident fields, {len(setup.deltas)} deltas"
+        exact, deltas = len(setup.sources) - len(setup.deltas), len(setup.deltas)
+        kinds = [f"{exact} with exact waves in a box of elements"] if exact else []
+        kinds += [f"{deltas} as {'deltas' if deltas > 1 else 'a delta'} in the nearest elements"] if deltas else []
+        yield "point sources", ", ".join(kinds)
 
 
 def _cost_rows(setup: WaveSetup, ranks: int, measure: bool) -> Iterator[tuple[str, str]]:

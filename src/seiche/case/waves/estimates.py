@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from seiche.case.waves.layer import absorbing_sides
 from seiche.case.waves.pulses import Multiple, Sampled
-from seiche.case.waves.setup import COARSE, WaveSetup
+from seiche.case.waves.setup import WaveSetup, advised_error
 from seiche.solver import Estimate
 from seiche.waves.attenuation import fitted_shares, mechanism_frequencies, relaxation
 from seiche.waves.sources import TimeFunction
@@ -61,7 +61,7 @@ def _resolution(setup: WaveSetup) -> Iterator[Estimate]:
             value=fewest,
             where=f"{frequency:.3g} Hz, the highest frequency",
             lower_bound=advised,
-            effect=f"the error is above {COARSE:.0%} per wavelength",
+            effect=f"the error is above {100 * advised_error(setup.case):.2g} % per wavelength",
             remedy="use smaller elements (mesh.size) or more nodes (mesh.nodes)",
             source="theory/waves.md#6-mesh",
         )

@@ -38,7 +38,7 @@ from seiche.waves.solver import WaveSolver
 
 Floats = npt.NDArray[np.float64]
 AXES = "xyz"
-#: Maximum error per wavelength without a warning.
+#: Maximum error per wavelength without a warning, if the case does not permit a larger one.
 COARSE = 1e-2
 #: Number of nodes per wavelength above which a frequency must have a wrong unit.
 _MAX_NODES = 1e4
@@ -365,7 +365,16 @@ def _resolution(
             f"source: {frequency:g} Hz, the highest frequency, has {nodes:.2g} nodes per shortest wavelength,"
             f" more than {_MAX_NODES:g}; check the units of its time and of mesh"
         )
-    return fewest * case.mesh.nodes, elements_per_wavelength(case.mesh.nodes, COARSE) * case.mesh.nodes, frequency
+    return (
+        fewest * case.mesh.nodes,
+        elements_per_wavelength(case.mesh.nodes, advised_error(case)) * case.mesh.nodes,
+        frequency,
+    )
+
+
+def advised_error(case: WaveCase) -> float:
+    """Return the error per wavelength above which a mesh is coarse; a case may permit a larger one."""
+    return max(COARSE, case.mesh.error) if case.mesh.frequency is not None else COARSE
 
 
 def _meters(point: Sequence[float] | Floats) -> str:
