@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 from case_files import toml_of, tube_tables
@@ -25,6 +26,7 @@ from seiche.case.sweep import SWEEP, TABLES, grid_of, list_of, plan_sweep, split
 from seiche.case.sweep_runs import SweepRuns, table_of
 from seiche.cli import main
 from seiche.errors import CaseError, FormatError, SeicheError
+from seiche.report import sweep_table
 from seiche.report.page_size import page, page_of
 from seiche.report.summary import read_summary
 from seiche.report.sweep_table import SweepRow, SweepTable, write_tables
@@ -250,7 +252,7 @@ def test_the_table_has_inputs_and_the_numbers_of_the_summaries(tmp_path: Path) -
         "place_m.1",
     ]
     assert table.results == names
-    assert table.drawn() == ["flow_m3_s.in", "mach"]
+    assert table.drawn() == ["flow_m3_s.in"]  # the Mach number is one of the method
     with pytest.raises(CaseError, match="--plot speed: no run has this result; expected one of seconds"):
         table.drawn(["speed"])
     with page(page_of(100, "101.6x50.8")):
@@ -260,6 +262,50 @@ def test_the_table_has_inputs_and_the_numbers_of_the_summaries(tmp_path: Path) -
     rows = rows_of(written[0])
     assert rows[1]["b.speed"] == "20 mm/s" and float(rows[1]["mach"]) == 0.1 and float(rows[1]["warnings"]) == 1.0
     assert rows[4]["state"] == "failed" and rows[4]["mach"] == ""
+
+
+def test_a_picture_shows_results_of_physics_with_their_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = example_table()
+    assert [table.described(name) for name in ("flow_m3_s.in", "cells.hematocrit", "place_m.1", "mass_kg")] == [
+        ("flow rate of in", "m^3/s"),
+        ("cells hematocrit", ""),
+        ("position y", "m"),
+        ("mass", "kg"),
+    ]
+    stored: list[Figure] = []
+    monkeypatch.setattr(sweep_table, "store", lambda figure, *arguments: stored.append(figure))
+    assert table.draw("a.png")
+    panel = stored[0].axes[0]
+    assert (panel.get_title(), panel.get_ylabel(), panel.get_xlabel()) == ("flow rate of in", "mL/s", "b.speed (m/s)")
+    assert panel.lines[0].get_ydata()[1] == pytest.approx(1.0)  # the second run: 1 mL/s
+    rows = [
+        SweepRow(
+            f"run-{k}",
+            "done",
+            {"a.x": f"{k} mPa s"},
+            {
+                "seconds": 1.0,
+                "mlups": 1.0,
+                "details": {
+                    "greatest_p_max_all": {"value": 1e5 * k, "unit": "Pa", "place_m": [1e-3 * k]},
+                    "time_step_s": 1e-6 * k,
+                },
+            },
+        )
+        for k in (1, 2)
+    ]
+    focus = SweepTable(rows, si_value)
+    assert focus.drawn() == ["greatest_p_max_all.value", "greatest_p_max_all.place_m.0"]
+    assert focus.described("greatest_p_max_all.value") == ("maximum of p max all", "Pa")
+    assert focus.described("greatest_p_max_all.place_m.0") == ("maximum of p max all position x", "m")
+    assert focus.draw("a.png")
+    assert [axes.get_ylabel() for axes in stored[1].axes] == ["kPa", "mm"]
+    assert stored[1].axes[0].get_xlabel() == "a.x (mPa s)"
+    only_method = [
+        SweepRow(row.name, row.state, row.inputs, {**row.summary, "details": {"time_step_s": 1.0 * k}})
+        for k, row in enumerate(rows)
+    ]
+    assert SweepTable(only_method, si_value).drawn() == ["time_step_s"]
 
 
 def test_a_full_grid_becomes_a_dataset_with_an_axis_for_each_key(tmp_path: Path) -> None:

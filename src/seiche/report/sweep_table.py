@@ -15,6 +15,7 @@ import numpy as np
 
 from seiche.errors import CaseError
 from seiche.io.files import replacing
+from seiche.report.display_units import display_unit
 from seiche.report.style import COLORS, DOUBLE_COLUMN, new_figure, paper_style, store
 
 #: Result columns drawn without a choice of the caller.
@@ -23,8 +24,13 @@ _PANELS = 6
 _MAX_LIST_LENGTH = 6
 #: Entries of the summary that are not results.
 _OMITTED_KEYS = ("history", "files", "notes", "points")
-#: Prefix of the volume flow rates (m^3/s), and prefixes of quantities that follow from the case alone.
-_FLOW_PREFIX, _INPUT_PREFIXES = "flow_m3_s.", ("tau_", "density_", "time_", "spacing_")
+#: Prefix of the volume flow rates (m^3/s), and prefixes of further results of the physics.
+_FLOW_PREFIX, _PHYSICS = "flow_m3_s.", ("greatest_", "foci.", "cells.", "forces.", "peak")
+#: Prefixes and parts of the names of quantities of the method, or that follow from the case alone.
+_NUMERICS = ("tau_", "density_", "time_", "spacing_", "mach", "mass_", "reynolds", "elements", "step")
+_CASE_PARTS = (".types.", "_wanted", "edges_sites", "_change")
+#: SI units by the end of a name, or of the name before the number of a component.
+_UNIT_ENDS = {"_m": "m", "_s": "s", "_kg": "kg", "_Pa": "Pa", "_m3_s": "m^3/s", "_N": "N", "_Hz": "Hz"}
 #: Smaller relative differences between runs are not drawn.
 _RELATIVE_TOLERANCE = 1e-9
 
@@ -138,7 +144,9 @@ class SweepTable:
         return True
 
     def drawn(self, names: Sequence[str] = ()) -> list[str]:
-        """Return the results to draw: `names`, or the first that differ between runs, flow rates and details first.
+        """Return the results to draw: `names`, or the first that differ between runs, flow rates first.
+
+        Numbers of the method, such as Mach numbers, are drawn only if no other results differ.
 
         Raises:
             CaseError: an unknown name.
@@ -149,11 +157,25 @@ class SweepTable:
         if names:
             return list(names)
         speed = ("seconds", "mlups", "warnings")
-        varied = [name for name in self.results if name not in speed and self._varies(name)]
-        # Flow rates come first, and quantities that the case sets come last.
-        return sorted(varied, key=lambda name: name.startswith(_INPUT_PREFIXES) - name.startswith(_FLOW_PREFIX))[
-            :_PANELS
-        ]
+        varied = sorted((name for name in self.results if name not in speed and self._varies(name)), key=_rank)
+        best = _rank(varied[0]) if varied else 0
+        # Quantities of the method are drawn only if there are no others.
+        return [name for name in varied if _rank(name) < _METHOD or best == _METHOD][:_PANELS]
+
+    def described(self, name: str) -> tuple[str, str]:
+        """Return the title and the SI unit of a result, "" if it has none."""
+        if name.startswith(_FLOW_PREFIX):
+            return f"flow rate of {name.removeprefix(_FLOW_PREFIX)}", "m^3/s"
+        parts = name.split(".")
+        if parts[-1] == "value":
+            entries = (row.summary["details"][parts[0]] for row in self.rows if _has(row, parts[0]))
+            entry: Mapping[str, Any] = next(entries, {})
+            return parts[0].replace("greatest_", "maximum of ").replace("_", " "), str(entry.get("unit", ""))
+        axis = f" {'xyz'[int(parts.pop())]}" if parts[-1] in ("0", "1", "2") else ""
+        end = next((end for end in sorted(_UNIT_ENDS, key=len, reverse=True) if parts[-1].endswith(end)), "")
+        parts[-1] = parts[-1].removesuffix(end)
+        title = " ".join(part.replace("place", "position").replace("_", " ") for part in parts)
+        return title.replace("greatest ", "maximum of ") + axis, _UNIT_ENDS.get(end, "")
 
     def _varies(self, name: str) -> bool:
         values = self.column(name)
@@ -189,21 +211,51 @@ class SweepTable:
             store(figure, path)
         return True
 
+    def _as_given(self, texts: Sequence[str]) -> tuple[list[Any], str]:
+        """Return the values of an input in its own unit if all have the same one, otherwise as `coordinate` does."""
+        words = [text.strip().strip("\"'").split(maxsplit=1) for text in texts]
+        units = {word[1] for word in words if len(word) == 2}
+        positions, unit = self.coordinate(texts)
+        if unit and len(units) == 1 and all(len(word) == 2 for word in words):
+            return [float(word[0]) for word in words], units.pop()
+        return positions, unit
+
     def _is_numeric(self, texts: Sequence[str]) -> bool:
         return isinstance(self.coordinate(texts)[0][0], float)
 
     def _draw_panel(self, panel: Any, name: str, key: str, lines: Mapping[tuple[str, ...], Sequence[int]]) -> None:
         """Draw the result `name` over the input `key`, a line for each group of runs."""
         texts, values = self.axes()[key], self.column(name)
-        positions, unit = self.coordinate(texts)
+        title, unit = self.described(name)
+        factor, value_unit = display_unit(float(np.abs(values[np.isfinite(values)]).max(initial=0.0)), unit)
+        positions, unit = self._as_given(texts)
         for number, (label, members) in enumerate(lines.items()):
-            points = [(positions[texts.index(self.rows[member].inputs[key])], values[member]) for member in members]
+            points = [
+                (positions[texts.index(self.rows[member].inputs[key])], factor * values[member]) for member in members
+            ]
             if isinstance(positions[0], float):
                 points.sort()
             x, y = zip(*points, strict=True)
             panel.plot(x, y, "o-", ms=3, color=COLORS[number % len(COLORS)], label=", ".join(label))
-        panel.set_title(name)
+        panel.set_title(title)
+        if value_unit:
+            panel.set_ylabel(value_unit)
         panel.set_xlabel(f"{key} ({unit})" if unit else key)
+
+
+#: Ranks of results: flow rates, further physics, others, numbers of the method.
+_METHOD = 3
+
+
+def _rank(name: str) -> int:
+    """Return the rank of a result in a picture, the smallest first."""
+    if name.startswith(_NUMERICS) or any(part in name for part in _CASE_PARTS):
+        return _METHOD
+    return 0 if name.startswith(_FLOW_PREFIX) else 1 if name.startswith(_PHYSICS) else 2
+
+
+def _has(row: SweepRow, name: str) -> bool:
+    return isinstance(row.summary.get("details", {}).get(name), Mapping)
 
 
 def _numbers(content: Any, name: str) -> Iterator[tuple[str, float]]:
