@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -139,11 +140,28 @@ def test_where_pyvista_fails_a_line_says_so(
     monkeypatch.setattr(subprocess, "run", lambda *arguments, **options: failed)
     probe = scene.can_render.__wrapped__
     assert not probe()
-    text = "note: PyVista cannot render here (RuntimeError: no context); Matplotlib draws instead\n"
+    remedy = "for EGL, Debian and Ubuntu need the packages libegl1 and libgl1-mesa-dri"
+    text = f"note: PyVista cannot render here (RuntimeError: no context); Matplotlib draws instead; {remedy}\n"
     assert capsys.readouterr().err == text
+    failed.stderr = (
+        "\x1b[0m\x1b[33m2026-11-28 (1.4s) [7F63] vtkOSOpenGLRenderWindow:150   WARN| libOSMesa not found. \x1b[0m\n"
+    )
+    assert not probe()
+    assert capsys.readouterr().err == text.replace("RuntimeError: no context", "libOSMesa not found.")
     monkeypatch.setitem(sys.modules, "pyvista", None)
     assert not probe()
     assert capsys.readouterr().err == ""  # it is not installed: as without the extra
+
+
+def test_windows_are_of_the_kind_that_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without EGL, VTK renders with OSMesa although EGL was asked for, and warns each time."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setenv(scene._WINDOW, "")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    done = subprocess.CompletedProcess([], 0, "vtkOSOpenGLRenderWindow\n", "Failed to initialize OpenGL functions!")
+    monkeypatch.setattr(subprocess, "run", lambda *arguments, **options: done)
+    assert scene.can_render.__wrapped__()
+    assert os.environ[scene._WINDOW] == "vtkOSOpenGLRenderWindow"
 
 
 def test_cells_are_smooth_in_a_closed_wall(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -25,9 +26,15 @@ _PROBE = """
 import pyvista
 plotter = pyvista.Plotter(off_screen=True, window_size=(64, 64))
 plotter.add_mesh(pyvista.Sphere())
-raise SystemExit(0 if plotter.screenshot(None, return_img=True).std() > 1 else 3)
+picture = plotter.screenshot(None, return_img=True)
+print(type(plotter.render_window).__name__)
+raise SystemExit(0 if picture.std() > 1 else 3)
 """
+#: Packages with which EGL renders without a GPU.
+_REMEDY = "for EGL, Debian and Ubuntu need the packages libegl1 and libgl1-mesa-dri"
 _PROBE_SECONDS = 120.0
+#: Colours of VTK's messages.
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 #: Closed surfaces of up to this number of triangles are refined by butterfly subdivision, which keeps their vertices.
 _REFINED_FACES = 60_000
 #: Distance of the vertices of a plane rim from its plane, and 1 - cosine between two such planes, at most.
@@ -72,25 +79,27 @@ def can_render() -> bool:
     reason = ""
     windows = [None] if os.environ.get("DISPLAY") or os.environ.get(_WINDOW) else []
     for window in [*windows, *_WITHOUT_DISPLAY]:
-        environment = {**os.environ, **({_WINDOW: window} if window is not None else {})}
-        reason = _failure(environment)
-        if not reason:
+        used, reason = _try_window({**os.environ, **({_WINDOW: window} if window is not None else {})})
+        if used:
             if window is not None:
-                os.environ[_WINDOW] = window
+                os.environ[_WINDOW] = used
             return True
-    print(f"note: PyVista cannot render here ({reason}); Matplotlib draws instead", file=sys.stderr)
+    print(f"note: PyVista cannot render here ({reason}); Matplotlib draws instead; {_REMEDY}", file=sys.stderr)
     return False
 
 
-def _failure(environment: dict[str, str]) -> str:
-    """Return why another process cannot render with this environment, "" if it can."""
+def _try_window(environment: dict[str, str]) -> tuple[str, str]:
+    """Return the kind of window in which another process renders with this environment, or "" and why it cannot."""
     command = [sys.executable, "-c", _PROBE]
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PROBE_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    lines = done.stderr.strip().splitlines()
-    return "" if done.returncode == 0 else lines[-1][:120] if lines else f"status {done.returncode}"
+        return "", str(error)
+    if done.returncode == 0:
+        return done.stdout.split()[-1], ""
+    lines = _ESCAPES.sub("", done.stderr).strip().splitlines()
+    # VTK's lines have the form "time (uptime) [thread] file:line LEVEL| text".
+    return "", lines[-1].rpartition("| ")[2].strip()[:120] if lines else f"status {done.returncode}"
 
 
 def render_scene(surfaces: Sequence[SceneSurface], view: ParallelView, width: int) -> npt.NDArray[np.uint8]:
