@@ -47,7 +47,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("chirp", "source.0.time.kind=chirb", 'did you mean "chirp"?'),
         ("chirp", "source.0.time=3", "source[0].time: 3 is not a table"),
         ("chirp", "source.0.time={}", "source[0].time: kind is missing; expected a table with the key kind"),
-        ("corners", "source.0.positions=[]", "source[0].positions: []: tuple should have at least 2 items"),
+        ("corners", "source.0.positions=[]", "source[0].positions: has 0 entries; expected at least 2"),
         (
             "corners",
             'source.0.positions=[["0 mm"], ["1 mm"]]',

@@ -139,7 +139,7 @@ def test_a_picture_without_a_field_is_rejected_before_the_run(tmp_path, capsys):
     text = BASIC.replace('frequencies = ["500 kHz"]\n', "")
     path = tmp_path / "case.toml"
     path.write_text(text)
-    changes = ["--set", "record.maps=[]", "--set", "output.picture=field.png"]
+    changes = ["--set", "record.maps=[]", "--set", 'record.quantities=["p_max"]', "--set", "output.picture=field.png"]
     assert main(["check", str(path), *changes]) == 2
     assert "output.picture: no field to draw; add record.frequencies" in capsys.readouterr().err
     assert main(["check", str(path), *changes, "--set", 'record.maps=["p_final"]']) == 0
