@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import io
+import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +31,21 @@ LARGEST, WIDTH = 60 * 1024, 480
 #: Examples that take a long time, with changes for their pictures.
 CHANGES: dict[str, tuple[str, ...]] = {
     "basin": ("mesh.frequency=0.9 Hz", "time.duration=4 s"),
+    "blood-bifurcation": (
+        *("run.device=cpu", "geometry.spacing=0.8 um", "time.duration=0.8 ms"),
+        "cells.red.shape={ kind = 'biconcave', vertices = 162 }",
+    ),
     "cylinder": ("time.duration=8 s",),
+}
+#: Examples of which the picture of the run itself is shown, and scripts with their arguments and pictures.
+OWN_PICTURES = ("bifurcation", "blood-bifurcation", "blood-tube")
+SCRIPTS: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "inversion-2d": ("invert.py", ("12", "{folder}"), "inversion.png"),
+    "transcranial-bm": (
+        "benchmarks.py",
+        ("--benchmark", "5", "--output", "{folder}", "--picture", "{folder}/picture.png"),
+        "picture.png",
+    ),
 }
 _HEAD = """# Examples
 
@@ -73,8 +89,16 @@ def draw(name: str) -> bytes:
     """Run an example with its changes, and return a picture of its result."""
     case = ROOT / "examples" / name / "case.toml"
     with tempfile.TemporaryDirectory() as folder:
+        if name in SCRIPTS:
+            script, arguments, picture = SCRIPTS[name]
+            words = [word.format(folder=folder) for word in arguments]
+            subprocess.run([sys.executable, str(case.with_name(script)), *words], check=True)
+            return (Path(folder) / picture).read_bytes()
         with seiche.load(case, output=Path(folder) / "out", overrides=CHANGES.get(name, ())) as simulation:
             simulation.run(visible=False)
+            if name in OWN_PICTURES:
+                (picture_file,) = (Path(folder) / "out").glob("*.png")
+                return picture_file.read_bytes()
             simulation.result().plot().save(Path(folder) / "picture.png")
         return (Path(folder) / "picture.png").read_bytes()
 

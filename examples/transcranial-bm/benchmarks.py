@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import hankel2
 
+from seiche.report.ultrasound_figure import Panel, UltrasoundPicture, ultrasound_figure
 from seiche.ultrasound import Arc, Bowl, Disc, Emitter, Grid, Line, Medium, Sensor, Source, simulate
 from seiche.ultrasound.materials import MATERIALS, TissueMaterial
 from seiche.validate.ultrasound.layers import Plates, Transducer, field_behind
@@ -274,6 +275,19 @@ def run(benchmark: int, source: int, size: Size) -> tuple[dict[str, Any], Floats
     return {"reference": kind, **metrics(benchmark, source, reference, field)}, reference, field
 
 
+def draw(path: Path, title: str, size: Size, medium: Medium, fields: tuple[Floats, Floats]) -> None:
+    """Draw the computed amplitude and the reference in a plane through the axis, with the borders of the layers."""
+    axes = axes_of(size)[1]
+    x, y = axes[0][MARGIN_BEHIND:], axes[1]
+    speed = np.asarray(medium.sound_speed)[MARGIN_BEHIND:]
+    speed = speed if speed.ndim == 2 else speed[:, :, speed.shape[2] // 2]
+    panels = []
+    for name, values in zip(("Seiche", "reference"), fields, strict=True):
+        plane = values if values.ndim == 2 else values[:, :, values.shape[2] // 2]
+        panels.append(Panel(name, "kPa", 1e-3 * plane))
+    ultrasound_figure(path, path.name, UltrasoundPicture([x, y], panels, speed, title=title))
+
+
 def main() -> None:
     """Run one benchmark, print its metrics and write them with the fields."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -285,6 +299,7 @@ def main() -> None:
     )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--output", type=Path, default=Path("out"))
+    parser.add_argument("--picture", type=Path, help="picture of the amplitude beside the reference, PNG, PDF or SVG")
     options = parser.parse_args()
     size = Size(options.dimensions, cfl=options.cfl or CFL[options.dimensions], device=options.device)
     result, reference, field = run(options.benchmark, options.source, size)
@@ -294,6 +309,9 @@ def main() -> None:
     stem = options.output / f"bm{options.benchmark}-sc{options.source}-{options.dimensions}d"
     stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
     np.savez_compressed(stem.with_suffix(".npz"), reference=reference, field=field, spacing=SPACING)
+    if options.picture is not None:
+        title = f"benchmark {options.benchmark}, source {options.source}, {options.dimensions} dimensions"
+        draw(options.picture, title, size, medium_of(options.benchmark, axes_of(size)[1]), (field, reference))
 
 
 if __name__ == "__main__":

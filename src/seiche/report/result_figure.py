@@ -26,6 +26,8 @@ _RECORDS = ("flow_rate", "p", "receiver_vz", "receiver_vy", "receiver_vx", "rece
 _OTHER_NAMES = {"speed": "velocity"}
 #: Ratio of height and width below which records are drawn below a field and not beside it.
 _WIDE = 0.62
+#: Smallest width of a page, inches.
+_NARROWEST = 2.8
 #: Height of a panel of records, room for labels and for a colour bar, inches.
 _RECORD_HEIGHT, _LABELS, _COLOR_BAR = 2.0, 0.7, 1.3
 
@@ -122,8 +124,9 @@ def _panels(plane: PlaneField, has_record: bool) -> tuple[Figure, Axes, Axes | N
         figure = new_figure(width, max(height, 2.8))
         left, right = figure.subplots(1, 2, width_ratios=[field_width, width - field_width])
         return figure, left, right
-    height = min((width - _COLOR_BAR) * ratio, 4.5)
-    figure = new_figure(min(height / ratio + _COLOR_BAR, width), height + _LABELS + 0.3)
+    height = min((width - _COLOR_BAR) * ratio, 4.0)
+    width = min(max(height / ratio + _COLOR_BAR + _LABELS, _NARROWEST), width)
+    figure = new_figure(width, height + _LABELS + 0.3)
     return figure, figure.add_subplot(), None
 
 

@@ -88,7 +88,7 @@ def ultrasound_figure(path: Path, name: str, picture: UltrasoundPicture) -> None
     width = 0.55 * DOUBLE_COLUMN / columns  # of the drawing, without labels and colour bar
     heights = rows * (width * aspect + (0.9 if len(coordinates) == 2 else 1.1)) + (0.3 if picture.title else 0.0)
     with paper_style():
-        figure = new_figure(DOUBLE_COLUMN, min(8.0, max(heights, 2.6)))
+        figure = new_figure(DOUBLE_COLUMN, min(8.0, max(heights, 1.8)))
         if picture.title:
             figure.suptitle(picture.title)
         grid = figure.add_gridspec(rows, columns, wspace=0.1)
