@@ -127,6 +127,7 @@ def _panels(plane: PlaneField, has_record: bool) -> tuple[Figure, Axes, Axes | N
     height = min((width - _COLOR_BAR) * ratio, 4.0)
     width = min(max(height / ratio + _COLOR_BAR + _LABELS, _NARROWEST), width)
     figure = new_figure(width, height + _LABELS + 0.3)
+    figure.set_layout_engine("compressed")
     return figure, figure.add_subplot(), None
 
 
