@@ -25,7 +25,7 @@ def draw_record(panel: Any, result: ResultArrays, name: str) -> None:
         draw_section(panel, section, SectionStyle())
         return
     if len(values) > MAX_LINES:
-        axis = sensor_axis(len(values), _places(result, series_dim))
+        axis = sensor_axis(len(values), _places(result, series_dim), series_dim)
         mesh, label = draw_traces(panel, times, values, axis, (title, item.unit))
         panel.figure.colorbar(mesh, ax=panel, label=label, shrink=0.8)
         return

@@ -36,11 +36,11 @@ class SensorAxis:
     label: str
 
 
-def sensor_axis(count: int, places: Floats | None) -> SensorAxis:
+def sensor_axis(count: int, places: Floats | None, word: str = "sensor") -> SensorAxis:
     """Return the axis of `count` sensors at `places` (n, dim) in m, if these are known.
 
     It is the angle on a circle in two dimensions, the distance along a straight line, and otherwise the number of the
-    sensor.
+    sensor, which is called `word`.
     """
     if places is not None and len(places) == count and count > 1:
         if (along := distances_along_line(places)) is not None:
@@ -50,7 +50,7 @@ def sensor_axis(count: int, places: Floats | None) -> SensorAxis:
         if places.shape[1] == 2 and (angles := _angles(places)) is not None:
             order = np.argsort(angles, kind="stable")
             return SensorAxis(order, angles[order], "angle on the ring (degrees)")
-    return SensorAxis(np.arange(count), np.arange(count, dtype=np.float64), "sensor")
+    return SensorAxis(np.arange(count), np.arange(count, dtype=np.float64), word)
 
 
 def _angles(places: Floats) -> Floats | None:
