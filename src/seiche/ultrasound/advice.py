@@ -10,6 +10,7 @@ import numpy as np
 from seiche.backend import parse_device
 from seiche.kernels.registry import Real
 from seiche.solver import Estimate
+from seiche.ultrasound.elastic_medium import absorbs, is_uniform
 from seiche.ultrasound.exact_lines import has_lines
 from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.power_law import ADVISED_ATTENUATION, ADVISED_SPEED, power_law_errors
@@ -79,8 +80,17 @@ def initial_frequencies(problem: Problem) -> tuple[float, float] | None:
 
 
 def points_per_wavelength(problem: Problem, frequency: float) -> float:
-    """Return points per wavelength at the lowest sound speed, along the axis with the widest spacing."""
-    return float(np.min(problem.sound_speed)) / (frequency * max(problem.spacing))
+    """Return points per wavelength at the lowest speed, along the axis with the widest spacing."""
+    return lowest_speed(problem) / (frequency * max(problem.spacing))
+
+
+def lowest_speed(problem: Problem) -> float:
+    """Return the lowest speed of any wave, m/s: of sound, or of shear waves in solids."""
+    lowest = float(np.min(problem.sound_speed))
+    if problem.elastic is None:
+        return lowest
+    shear = np.asarray(problem.elastic.shear_speed)
+    return min(lowest, float(shear[shear > 0].min())) if (shear > 0).any() else lowest
 
 
 def phase_error(problem: Problem, frequency: float, scheme: str) -> float:
@@ -88,6 +98,8 @@ def phase_error(problem: Problem, frequency: float, scheme: str) -> float:
     slow, fast = float(np.min(problem.sound_speed)), float(np.max(problem.sound_speed))
     length = max(n * d for n, d in zip(problem.shape, problem.spacing, strict=True))
     phase_per_step = 2 * np.pi * frequency * problem.dt
+    if problem.elastic is not None:
+        return float(2 * np.pi * length * frequency / lowest_speed(problem) * phase_per_step**2 / 24)
     if scheme == "local4":
         return float(2 * np.pi * length * frequency / slow * (phase_per_step / 2) ** 4 / 45)
     reference = problem.reference_speed
@@ -124,7 +136,7 @@ def _at(problem: Problem, scheme: str, peak: float, max_frequency: float) -> Ite
         value=resolution,
         where=f"{max_frequency:.4g} Hz",
         lower_bound=ADVISED_PPW,
-        effect=f"the grid cannot represent waves with fewer than {MIN_PPW:g} at the lowest sound speed",
+        effect=f"the grid cannot represent waves with fewer than {MIN_PPW:g} at the lowest {_kind_of(problem)} speed",
         remedy=f"use a spacing below {max(problem.spacing) * resolution / ADVISED_PPW:.2g} m",
         source="theory/ultrasound.md#2-operators",
     )
@@ -132,6 +144,11 @@ def _at(problem: Problem, scheme: str, peak: float, max_frequency: float) -> Ite
         yield _phase(problem, scheme, peak)
     if problem.outer_end is not None:
         yield _focus(problem, peak)
+
+
+def _kind_of(problem: Problem) -> str:
+    """Return the kind of the slowest waves, "sound" or "shear"."""
+    return "sound" if lowest_speed(problem) == float(np.min(problem.sound_speed)) else "shear"
 
 
 def _power_law(problem: Problem, frequency: float, suffix: str, remedy: str) -> Iterator[Estimate]:
@@ -183,7 +200,9 @@ def _phase(problem: Problem, scheme: str, frequency: float) -> Estimate:
     error, reference = phase_error(problem, frequency, scheme), problem.reference_speed
     cause = f"the sound speed differs from the reference {reference:g} m/s of scheme {scheme}"
     alternative = f"scheme local4 ({phase_error(problem, frequency, 'local4'):.1g} rad) or "
-    if scheme == "local4":
+    if problem.elastic is not None:
+        cause, alternative = "the elastic scheme is of second order in time", ""
+    elif scheme == "local4":
         cause, alternative = "the time step is long", ""
     shorter_step = (
         problem.dt * (MAX_PHASE_ERROR / error) ** (0.25 if scheme == "local4" else 0.5) if error > 0 else problem.dt
@@ -196,7 +215,7 @@ def _phase(problem: Problem, scheme: str, frequency: float) -> Estimate:
         upper_bound=MAX_PHASE_ERROR,
         effect=cause,
         remedy=f"use {alternative}a time step of {shorter_step:.2g} s",
-        source="theory/ultrasound.md#4-axis-wise-schemes",
+        source=f"theory/ultrasound.md#{'4-axis-wise-schemes' if problem.elastic is None else '20-elastic-media'}",
     )
 
 
@@ -212,6 +231,9 @@ def memory(
     size, points, dimensions = np.dtype(precision).itemsize, problem.points, problem.dimensions
     half = points // problem.shape[-1] * (problem.transform_shape[-1] // 2 + 1)
     spectra = half * 2 * size * (max(2, dimensions) if problem.outer_end is None else 3)
+    if problem.elastic is not None:
+        own = _elastic_fields(problem) * size + _sources(problem, size, half, spectra)
+        return own + (_records(problem, request, size) if request is not None else 0)
     total = points * size * (1 + 2 * dimensions)
     fractional = problem.has_fractional_terms
     if scheme == "exact":
@@ -228,6 +250,17 @@ def memory(
         total += points * (problem.relaxation.strengths.shape[1] * size + problem.relaxation.labels.itemsize)
     total += _sources(problem, size, half, spectra if scheme != "exact" and not fractional else 0)
     return total + (_records(problem, request, size) if request is not None else 0)
+
+
+def _elastic_fields(problem: Problem) -> int:
+    """Return the numbers of an elastic medium and its fields: stresses, velocities, pressure, and layers."""
+    dimensions, pairs, absorbing = problem.dimensions, len(problem.stresses) - problem.dimensions, absorbs(problem)
+    stored = 1 + dimensions + len(problem.stresses) + (dimensions if absorbing else 0)
+    if not is_uniform(problem):
+        stored += dimensions + (2 + pairs) * (2 if absorbing else 1)
+    derivatives = dimensions * (3 if absorbing else 2)
+    layers = sum(2 * layer.size / n for layer, n in zip(problem.pml, problem.shape, strict=True))
+    return round(problem.points * (stored + derivatives * layers))
 
 
 def shared_fields(problem: Problem, scheme: str) -> int:
@@ -268,7 +301,7 @@ def _sources(problem: Problem, size: int, half: int, spectra: int) -> int:
     total, masks, corrected = problem.stored_samples * size, set(), False
     for source in problem.sources:
         total += source.points.size * 4
-        if source.mode == "additive":
+        if source.mode == "additive" and problem.elastic is None:
             corrected = True
             if source.samples.shape[1] == 1 and source.delays is None:
                 masks.add((id(source.points), id(source.weights), on_density(source)))
@@ -280,7 +313,7 @@ def _records(problem: Problem, request: Request, size: int) -> int:
     sensors = request.points if request.nodes is None else request.nodes
     count = 0 if sensors is None else len(sensors)
     for name in request.quantities:
-        components = 1 if name[0] == "p" else problem.dimensions
+        components = {"p": 1, "s": len(problem.stresses)}.get(name[0], problem.dimensions)
         if name.endswith("_all"):
             total += components * problem.points * size
         elif name.endswith(("_max", "_min", "_rms")):

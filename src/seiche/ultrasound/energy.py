@@ -21,13 +21,12 @@ _HARMONIC = 2.0
 
 
 def has_energy(problem: Problem) -> bool:
-    """Return whether the medium is linear and without losses and the axes are Cartesian.
+    """Return whether the medium is a linear fluid without losses and the axes are Cartesian.
 
     No wave then gains or loses energy, and every point has the same volume.
     """
-    return (
-        problem.outer_end is None and problem.BonA is None and problem.absorption is None and problem.relaxation is None
-    )
+    is_cartesian_fluid = problem.outer_end is None and problem.elastic is None
+    return is_cartesian_fluid and problem.BonA is None and problem.absorption is None and problem.relaxation is None
 
 
 def energy(solver: UltrasoundSolver) -> float:

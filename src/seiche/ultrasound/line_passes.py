@@ -39,7 +39,7 @@ class LinePasses:
     ) -> None:
         self._state, problem = state, state.problem
         self.medium = MediumArrays(state)
-        self._lines = {axis: _Lines(state, axis, fixed) for axis in axes}
+        self._lines = {axis: AxisLines(state, axis, fixed) for axis in axes}
         self.total, self.rate = total, rate
         self._layers = [state.upload(operators.pml_table(problem, staggered=staggered)) for staggered in (False, True)]
         self._no_layer = state.upload(operators.ones_table(problem))
@@ -116,7 +116,7 @@ class LinePasses:
         )
 
 
-class _Lines:
+class AxisLines:
     """Lines along an axis of the grid: their layout and derivatives."""
 
     def __init__(self, state: DeviceState, axis: int, fixed: bool) -> None:
@@ -127,6 +127,11 @@ class _Lines:
         shape = line_registry.fixed_lines(self.length, self.last, state.precision) if fixed else None
         shape = shape or line_registry.any_lines(self.length, self.last, state.precision)
         if shape is None:
+            if problem.elastic is not None:
+                raise CaseError(
+                    f"grid.shape: {self.length} points along {problem.axes[axis]} exceed the maximum of "
+                    f"{max(line_registry.CAPACITIES)} of an elastic medium"
+                )
             raise CaseError(
                 f"scheme: {self.length} points along {problem.axes[axis]} exceed the maximum of "
                 f"{max(line_registry.CAPACITIES)} for axis-wise schemes; use the exact scheme"

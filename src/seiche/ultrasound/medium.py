@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.ultrasound.elastic_medium import max_elastic_step
 from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, tau_of
 from seiche.ultrasound.numbers import real_numbers
-from seiche.ultrasound.problem import Absorption, Field, Problem
+from seiche.ultrasound.problem import Absorption, Elastic, Field, Problem
 from seiche.ultrasound.relaxation import Relaxation, tissues_of
 
 AlphaMode = Literal["no_absorption", "no_dispersion", "stokes", "relaxation"]
@@ -36,6 +37,9 @@ class Medium:
         sound_speed_ref: c_ref of the k-space correction; the largest sound speed by default.
         staggered_density: density at points half a spacing further along each axis, for the momentum equation; means of
             neighbours by default.
+        shear_speed: speed of shear waves in m/s, 0 in fluids; selects the elastic solver. The sound speed and
+            alpha_coeff are then those of compressional waves, and the exponent of absorption is 2.
+        shear_alpha_coeff: absorption of shear waves, dB/(MHz^2 cm).
         relaxation_band: frequencies (Hz) in which relaxation processes follow the power law.
         gain_below: frequency (Hz) up to which waves are amplified as much as they would be absorbed, for waves that
             travel backwards in time. The gain falls to zero at 1.41 times this frequency.
@@ -51,6 +55,8 @@ class Medium:
     relaxation_band: tuple[float, float] = BAND
     staggered_density: tuple[npt.ArrayLike, ...] | None = None
     gain_below: float | None = None
+    shear_speed: npt.ArrayLike | None = None
+    shear_alpha_coeff: npt.ArrayLike | None = None
 
     def absorption(self, shape: tuple[int, ...]) -> Absorption | None:
         """Return the absorption on a grid.
@@ -71,7 +77,8 @@ class Medium:
             if self.alpha_power is not None or stokes:
                 raise CaseError(f"medium.alpha_coeff: is missing; {'alpha_mode' if stokes else 'alpha_power'} is set")
             return None
-        power = 2.0 if stokes and self.alpha_power is None else self.alpha_power
+        has_exponent_2 = stokes or self.shear_speed is not None
+        power = 2.0 if has_exponent_2 and self.alpha_power is None else self.alpha_power
         if power is None:
             raise CaseError("medium.alpha_power: is missing; alpha_coeff is set")
         exponent = on_grid("medium.alpha_power", power, shape)
@@ -94,6 +101,20 @@ class Medium:
             dispersion=self.alpha_mode != "no_dispersion" and (gain is None or exponent != 2.0),
             gain_below=gain,
         )
+
+    def elastic(self, shape: tuple[int, ...]) -> Elastic | None:
+        """Return the properties of shear waves on a grid, None for fluids.
+
+        Raises:
+            CaseError: an array of another shape, or absorption of shear waves without their speed.
+        """
+        loss = self.shear_alpha_coeff
+        if self.shear_speed is None:
+            if loss is not None:
+                raise CaseError("medium.shear_speed: is missing; shear_alpha_coeff is set")
+            return None
+        losses = None if loss is None else on_grid("medium.shear_alpha_coeff", loss, shape)
+        return Elastic(on_grid("medium.shear_speed", self.shear_speed, shape), losses)
 
     def _check_gain(self) -> None:
         """Raise CaseError unless a gain is possible."""
@@ -143,10 +164,12 @@ _CFL_LIMITS = {"separable": (0.87, 0.61, 0.50), "local4": (1.10, 0.78, 0.63)}
 
 
 def max_time_step(problem: Problem, scheme: str = "exact") -> float:
-    """Return the longest stable time step (s), infinity if every one is stable (theory, eq. 17).
+    """Return the longest stable time step (s), infinity if every one is stable (theory, eqs. 17 and 69).
 
     Without losses and with c_ref >= max(c0) the exact correction has no limit; the other schemes always have one.
     """
+    if problem.elastic is not None:
+        return max_elastic_step(problem)
     limit = _limit_of_losses(problem)
     if scheme in _CFL_LIMITS:
         number = _CFL_LIMITS[scheme][problem.dimensions - 1]

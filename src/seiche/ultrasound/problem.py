@@ -7,7 +7,9 @@ scaled and are added without further factors (theory/ultrasound, eq. 15).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -49,6 +51,14 @@ class Absorption:
     def tangent(self) -> float:
         """Return tan(pi y/2) times the sign, as the factor from -tau c0 to eta; zero without dispersion."""
         return self.sign * float(np.tan(np.pi * self.alpha_power / 2)) if self.dispersion else 0.0
+
+
+@dataclass(frozen=True)
+class Elastic:
+    """Shear waves: their speed in m/s, 0 in fluids, and their absorption in dB/(MHz^2 cm), eqs. 62 and 66."""
+
+    shear_speed: Field
+    shear_alpha_coeff: Field | None = None
 
 
 @dataclass(frozen=True)
@@ -100,9 +110,9 @@ class Share:
 class MaskSource:
     """Signals at points of the grid.
 
-    `quantity` is "p" or the name of an axis (the velocity along it). `points` (n,) are indices in C order, `samples`
-    (t, 1) one common signal or (t, n), `weights` (n,) its factors. The source acts in the first `steps` steps, at point
-    s with sample `step + delays[s]`. `origin` names the source of the user.
+    `quantity` is "p", the name of an axis (the velocity along it), or that of a stress such as "sxy". `points` (n,) are
+    indices in C order, `samples` (t, 1) one common signal or (t, n), `weights` (n,) its factors. The source acts in the
+    first `steps` steps, at point s with sample `step + delays[s]`. `origin` names the source of the user.
     """
 
     quantity: str
@@ -136,6 +146,8 @@ class Problem:
         share: this rank's part of the spectrum of that larger grid, where transforms cover it (slabs.py).
         outer_end: of an axisymmetric problem, the condition at the outer end of its second axis. This axis is the
             radius; its first point lies on the axis of symmetry. None for Cartesian axes.
+        elastic: properties of shear waves; `sound_speed` and `absorption` are then those of compressional waves. None
+            for fluids.
     """
 
     axes: tuple[str, ...]
@@ -156,6 +168,7 @@ class Problem:
     window: tuple[Window, ...] | None = None
     share: Share | None = None
     outer_end: OuterEnd | None = None
+    elastic: Elastic | None = None
 
     def __post_init__(self) -> None:
         """Raise CaseError for a value outside its range."""
@@ -190,6 +203,8 @@ class Problem:
             self._check_absorption(self.absorption)
         if self.relaxation is not None and self.absorption is not None:
             raise CaseError("absorption: both a power law and relaxation processes are set; use one of them")
+        if self.elastic is not None:
+            self._check_elastic(self.elastic)
         if self.initial_pressure is not None:
             self._check_field("initial pressure", self.initial_pressure)
         for source in self.sources:
@@ -199,6 +214,11 @@ class Problem:
     def has_fractional_terms(self) -> bool:
         """Return whether absorption needs fractional Laplacians."""
         return self.absorption is not None and not self.absorption.stokes
+
+    @property
+    def stresses(self) -> tuple[str, ...]:
+        """Return the names of the stresses of an elastic problem: normal ones, then shear stresses; () for fluids."""
+        return () if self.elastic is None else stress_names(self.axes)
 
     @property
     def dimensions(self) -> int:
@@ -270,10 +290,34 @@ class Problem:
                 'another exponent, or alpha_mode = "no_dispersion"'
             )
 
+    def _check_elastic(self, elastic: Elastic) -> None:
+        if self.dimensions == 1 or self.outer_end is not None:
+            raise CaseError("shear_speed: an elastic medium requires a Cartesian grid with 2 or 3 axes")
+        if self.BonA is not None:
+            raise CaseError("BonA: an elastic medium is linear; omit BonA or shear_speed")
+        if self.relaxation is not None or (self.absorption is not None and not self.absorption.stokes):
+            raise CaseError("alpha_power: absorption of an elastic medium has the exponent 2 (Kelvin-Voigt)")
+        self._check_field("shear_speed", elastic.shear_speed, minimum=0.0)
+        shear, speed = np.asarray(elastic.shear_speed, float), np.asarray(self.sound_speed, float)
+        if (4 * shear**2 >= 3 * speed**2).any():
+            raise CaseError("shear_speed: reaches sqrt(3)/2 of the sound speed, where no material resists compression")
+        if elastic.shear_alpha_coeff is None:
+            return
+        self._check_field("shear_alpha_coeff", elastic.shear_alpha_coeff, minimum=0.0)
+        absorption = 0.0 if self.absorption is None else np.asarray(self.absorption.alpha_coeff, float)
+        least = 4 / 3 * np.asarray(elastic.shear_alpha_coeff, float) * (shear / speed) ** 3
+        if (absorption < least * (1 - 1e-6)).any():
+            raise CaseError(
+                "shear_alpha_coeff: compression would gain energy; alpha_coeff must be at least "
+                f"4/3 shear_alpha_coeff (shear_speed / sound_speed)^3, here up to {float(np.max(least)):.3g}"
+            )
+
     def _check_source(self, source: MaskSource) -> None:
-        name = "p" if source.quantity == "p" else f"u{source.quantity}"
+        name = f"u{source.quantity}" if source.quantity in "xyz" else source.quantity
         count = source.points.size
-        if source.quantity != "p" and source.quantity not in self.axes:
+        if source.quantity not in ("p", *self.axes, *self.stresses):
+            if source.quantity[0] == "s" and self.elastic is None:
+                raise CaseError(f"source {name}: a stress requires an elastic medium; set shear_speed")
             raise CaseError(f"source {name}: the grid has axes {', '.join(self.axes)}")
         if source.mode not in ("dirichlet", "additive-no-correction", "additive"):
             raise CaseError(f"source {name}: mode {source.mode!r} is not dirichlet, additive-no-correction or additive")
@@ -297,6 +341,11 @@ class Problem:
             )
         if not np.isfinite(source.samples).all():
             raise CaseError(f"source {name}: not every sample is a finite number")
+
+
+def stress_names(axes: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the stresses on a grid: "sxx" and so on, then "sxy" and so on."""
+    return (*(f"s{axis}{axis}" for axis in axes), *(f"s{a}{b}" for a, b in combinations(axes, 2)))
 
 
 def _positive(name: str, value: float) -> None:

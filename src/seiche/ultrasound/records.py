@@ -20,6 +20,7 @@ from seiche.observe.stage import Stage
 from seiche.solver.state import RowSet, check_row_shapes
 from seiche.ultrasound import operators
 from seiche.ultrasound.harmonics import factors_of, separation
+from seiche.ultrasound.problem import stress_names
 from seiche.ultrasound.state import ActionSequence, Bound, DeviceState, stages
 
 #: Bytes of the ring of one series.
@@ -55,8 +56,9 @@ class Request:
     Attributes:
         points: indices of sensor points in C order, (n,).
         nodes, weights: instead, (n, m) indices and weights of sensors between points.
-        quantities: names of "p" and "u" with suffixes: "" and "_non_staggered" (u only) are series, "_max", "_min" and
-            "_rms" aggregates at the sensors, "_max_all" and "_min_all" over the grid.
+        quantities: names of "p", "u" and, in elastic media, "s" (stresses) with suffixes: "" and "_non_staggered" (u
+            only) are series, "_max", "_min" and "_rms" aggregates at the sensors, "_max_all" and "_min_all" over the
+            grid.
         first: first recorded step, from 0.
         harmonics: frequencies of amplitude and phase.
         sink: destination of the series; memory by default.
@@ -88,6 +90,8 @@ class Request:
 
 def components_of(quantity: str, axes: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the components of a quantity: "p_max" itself, or "ux_max" and so on for "u_max"."""
+    if quantity[0] == "s":
+        return tuple(f"{name}{quantity[1:]}" for name in stress_names(axes))
     return (quantity,) if quantity[0] == "p" else tuple(f"u{axis}{quantity[1:]}" for axis in axes)
 
 
@@ -120,7 +124,7 @@ class Recorder:
         self._check()
         self._sensors = self._sensor_arguments(padded=False)
         for quantity in request.quantities:
-            arrays = [state.p] if quantity[0] == "p" else list(state.u)
+            arrays = {"p": [state.p], "u": list(state.u), "s": list(state.stress)}[quantity[0]]
             for name, array in zip(components_of(quantity, state.problem.axes), arrays, strict=True):
                 self._add(name, quantity, array)
         for harmonic in request.harmonics:
@@ -129,7 +133,12 @@ class Recorder:
     def _check(self) -> None:
         request, points = self.request, self._state.problem.points
         valid = {f"p{kind}" for kind in ("", "_max", "_min", "_rms", "_max_all", "_min_all")}
+        stresses = {f"s{name[1:]}" for name in valid}
         valid |= {f"u{name[1:]}" for name in valid} | {"u_non_staggered"}
+        if self._state.problem.elastic is not None:
+            valid |= stresses
+        elif stresses & set(request.quantities):
+            raise CaseError("record: stresses require an elastic medium; set shear_speed")
         for quantity in request.quantities:
             if quantity not in valid:
                 raise CaseError(f"record: {quantity!r} is not one of {', '.join(sorted(valid))}")

@@ -19,7 +19,7 @@ from seiche.ultrasound.weighted_sensors import nodes_of_elements
 
 #: Names of all records.
 _KINDS = ("", "_max", "_min", "_rms", "_max_all", "_min_all", "_final")
-RECORDS = (*(f"{quantity}{kind}" for quantity in "pu" for kind in _KINDS), "u_non_staggered", "I", "I_avg")
+RECORDS = (*(f"{quantity}{kind}" for quantity in "pus" for kind in _KINDS), "u_non_staggered", "I", "I_avg")
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,14 @@ class Sensor:
             raise CaseError("sensor.mask: is missing; records at points require a mask, corners, positions or elements")
         if grid.steps is not None and not 0 <= self.first < grid.steps:
             raise CaseError(f"sensor.first: {self.first} is not one of the {grid.steps} steps")
+
+    def check_medium(self, *, elastic: bool) -> None:
+        """Raise CaseError for records that an elastic medium, or a fluid, does not have."""
+        for name in self.record:
+            if name[0] == "s" and not elastic:
+                raise CaseError(f"sensor.record: {name!r} requires an elastic medium; set medium.shear_speed")
+            if name in ("I", "I_avg") and elastic:
+                raise CaseError(f"sensor.record: {name!r} is not available in elastic media; record s and u")
 
     def points(self, grid: Grid) -> npt.NDArray[np.int64] | None:
         """Return the indices of the points of mask or cuboids.

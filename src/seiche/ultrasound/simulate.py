@@ -20,7 +20,7 @@ from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium, max_time_step, on_grid
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
 from seiche.ultrasound.plan import Decomposition
-from seiche.ultrasound.problem import MAX_POINTS, Field, Pml, Problem
+from seiche.ultrasound.problem import MAX_POINTS, Elastic, Field, Pml, Problem
 from seiche.ultrasound.records import Harmonics, Request, components_of, half_step_later
 from seiche.ultrasound.sensor import Sensor, filtered
 from seiche.ultrasound.solver import UltrasoundSolver
@@ -100,13 +100,13 @@ def simulate(
     Rank 0 issues warnings, for example about too few points per wavelength or an unsuitable scheme.
 
     Series are (n_sensors, n_times), aggregates (n_sensors,), whole-grid records have the grid's shape (without layers
-    outside). Velocities have one entry per axis ("ux"). Series of cuboids are in the order of the cuboids, each in C
-    order. "I" is the intensity p u at the same points and times, "I_avg" its mean. With frequencies, "p_amplitude" and
-    "p_phase" are (n_frequencies, *grid).
+    outside). Velocities have one entry per axis ("ux"), stresses one per pair of axes ("sxx", "sxy"). Series of cuboids
+    are in the order of the cuboids, each in C order. "I" is the intensity p u at the same points and times, "I_avg" its
+    mean. With frequencies, "p_amplitude" and "p_phase" are (n_frequencies, *grid).
 
     Args:
         grid: with its time steps; defaults are a Courant number of 0.3 and one crossing of the diagonal.
-        medium: acoustic properties.
+        medium: acoustic properties; with a shear speed, the elastic solver is used.
         source: sources.
         sensor: sensors and records.
         world: the ranks; this process alone by default.
@@ -129,6 +129,7 @@ def simulate(
     grid = grid.completed(medium.sound_speed)
     layers = Layers.of(grid, pml_size, pml_alpha, pml_inside)
     sensor.check(grid)
+    sensor.check_medium(elastic=medium.shear_speed is not None)
     problem = problem_of(grid, medium, source, layers, smooth_p0=smooth_p0)
     check_stability(problem, scheme)
     world = world or World.serial()
@@ -181,7 +182,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         return np.pad(value, grow, mode="edge") if np.ndim(value) else value
 
     speed = on_grid("medium.sound_speed", medium.sound_speed, shape)
-    absorption, relaxation = medium.absorption(shape), medium.relaxation(shape)
+    absorption, relaxation, elastic = medium.absorption(shape), medium.relaxation(shape), medium.elastic(shape)
     if relaxation is not None:
         unrelaxed_speed = relaxation.unrelaxed_speeds[relaxation.labels]
         speed = (
@@ -190,6 +191,9 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
             else unrelaxed_speed
         )
         relaxation = replace(relaxation, labels=np.pad(relaxation.labels, grow, mode="edge"))
+    if elastic is not None:
+        losses = elastic.shear_alpha_coeff
+        elastic = Elastic(enlarged(elastic.shear_speed), None if losses is None else enlarged(losses))
     if absorption is not None:
         absorption = replace(absorption, alpha_coeff=enlarged(absorption.alpha_coeff))
     reference = float(np.max(speed))
@@ -225,6 +229,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         initial_pressure=pressure,
         sources=tuple(replace(source, points=_enlarged_indices(source.points, shape, layers)) for source in sources),
         outer_end=None if grid.symmetry is None else grid.outer_end,
+        elastic=elastic,
     )
 
 

@@ -40,6 +40,7 @@ from seiche.ultrasound.state import DeviceState, stages
 
 if TYPE_CHECKING:
     from seiche.ultrasound.axis_wise import AxisWiseScheme
+    from seiche.ultrasound.elastic import ElasticScheme
     from seiche.ultrasound.slabs import Slabs
 
 SCHEMES = ("exact", "separable", "local4")
@@ -99,6 +100,8 @@ class UltrasoundSolver(SolverBase):
         _check_options(precision, scheme, request, transforms)
         if problem.outer_end is not None:
             check_axisymmetric_support(scheme, self.world.size if decomposition.basis is None else 2, transforms)
+        if problem.elastic is not None:
+            check_elastic_support(scheme, self.world.size if decomposition.basis is None else 2, transforms)
         threads = self.world.threads(threads)
         options = dict(device=device, precision=precision, scheme=scheme, threads=threads, transforms=transforms)
         self._partition = partition = partition_of(problem, self.world, decomposition, options)
@@ -110,7 +113,7 @@ class UltrasoundSolver(SolverBase):
         basis = partition.basis
         self._state = DeviceState(self.backend, partition.problem, precision, basis)
         self._scheme = self._open_scheme(partition.transforms)
-        self.layout = f"{scheme}, transforms by {self.transforms}"
+        self.layout = f"{self._scheme.name}, transforms by {self.transforms}"
         self.items = int(np.prod([window.core for window in self.part.windows]))
         self.total_items = problem.points
         self.sources = SourceStages(self._state)
@@ -124,15 +127,19 @@ class UltrasoundSolver(SolverBase):
         self._lists: dict[tuple[bool, ...], list[Stage]] = {}
         self._counts: dict[tuple[bool, ...], int] = {}
 
-    def _open_scheme(self, transforms: str) -> ExactScheme | AxisWiseScheme:
+    def _open_scheme(self, transforms: str) -> ExactScheme | AxisWiseScheme | ElasticScheme:
         state, problem = self._state, self._partition.problem
         global_basis = state.local is not None and state.local.overlaps is None
         if problem.outer_end is not None:
             from seiche.ultrasound.axisymmetric import AxisymmetricScheme
 
             return AxisymmetricScheme(state)
+        fixed = self.backend.prefers_fused_transforms if transforms == "auto" else transforms == "lines"
+        if problem.elastic is not None:
+            from seiche.ultrasound.elastic import ElasticScheme
+
+            return ElasticScheme(state, fixed=fixed)
         if self.scheme != "exact":
-            fixed = self.backend.prefers_fused_transforms if transforms == "auto" else transforms == "lines"
             if global_basis:
                 from seiche.ultrasound.two_layouts import TwoLayoutScheme
 
@@ -291,9 +298,16 @@ class UltrasoundSolver(SolverBase):
 
     @property
     def keys(self) -> Mapping[str, npt.NDArray[np.int64]]:
-        """Return the indices of this rank's owned points, and the numbers of its sensors, if any."""
+        """Return the indices of this rank's owned points, and the numbers of its sensors, if any.
+
+        In an elastic medium also those of the memory of the layers at the ends of each axis, "layers x".
+        """
         sensors = {"sensors": self.recorder.keys} if self.recorder.stored_sensors else {}
-        return {"points": self._partition.keys, **sensors}
+        layers = {
+            f"layers {axis}": np.arange(next(iter(memories.values())).size, dtype=np.int64)
+            for axis, memories in self._state.layer_memory.items()
+        }
+        return {"points": self._partition.keys, **sensors, **layers}
 
     def state(self) -> State:
         """Return fields and records as rows of points and of sensors.
@@ -311,6 +325,11 @@ class UltrasoundSolver(SolverBase):
         rows = {"points": RowSet(self._partition.keys, self.total_items, points)}
         if (sensors := self.recorder.rows()) is not None:
             rows["sensors"] = sensors
+        keys = self.keys
+        for axis, memories in self._state.layer_memory.items():
+            values = {name: self.backend.download(memory) for name, memory in memories.items()}
+            own = keys[f"layers {axis}"]
+            rows[f"layers {axis}"] = RowSet(own, own.size, values)
         return State(self.step, rows, attributes={"recorded": self._recorder.recorded})
 
     def set_state(self, state: State) -> None:
@@ -327,6 +346,12 @@ class UltrasoundSolver(SolverBase):
             )
         check_row_shapes(rows, dict.fromkeys(arrays, ()), self.items, "points")
         assert rows is not None
+        for axis, memories in self._state.layer_memory.items():
+            layer, name = state.rows.get(f"layers {axis}"), f"layers {axis}"
+            check_row_shapes(layer, dict.fromkeys(memories, ()), self.keys[name].size, name)
+            assert layer is not None
+            for key, memory in memories.items():
+                self.backend.assign(memory, np.ascontiguousarray(layer.arrays[key][:], self._state.real))
         recorder.set_state(state.step, state.rows.get("sensors"))
         for name, array in arrays.items():
             self.backend.assign(array, self._partition.padded(rows.arrays[name][:], self._state.real))
@@ -345,6 +370,16 @@ def check_axisymmetric_support(scheme: str, ranks: int, transforms: str = "libra
         raise CaseError("grid.symmetry: an axisymmetric grid requires a single rank")
     if transforms == "lines":
         raise CaseError('transforms: an axisymmetric grid requires "library", not "lines"')
+
+
+def check_elastic_support(scheme: str, ranks: int, transforms: str = "auto") -> None:
+    """Raise CaseError for options that an elastic problem does not support."""
+    if scheme != "exact":
+        raise CaseError(f"scheme: an elastic medium has a scheme of its own; omit {scheme!r}")
+    if ranks > 1:
+        raise CaseError("shear_speed: an elastic medium requires a single rank")
+    if transforms == "library":
+        raise CaseError('transforms: an elastic medium requires "lines" or "auto", not "library"')
 
 
 def _check_options(precision: str, scheme: str, request: Request, transforms: str) -> None:

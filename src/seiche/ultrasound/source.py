@@ -12,7 +12,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound.emitter import Emitter
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.numbers import real_numbers
-from seiche.ultrasound.problem import Field, Floats, MaskSource, Mode
+from seiche.ultrasound.problem import Field, Floats, MaskSource, Mode, stress_names
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,10 @@ class Source:
         u_mask, ux, uy, uz, u_mode: the same for the velocity, m/s.
         p_delays, u_delays: delay of each point's signal in whole steps, (n_points,).
         p_weights, u_weights: factors of a point's signal (apodisation, or the weights of an off-grid shape).
+        s_mask: points of a source of stress in an elastic medium.
+        sxx, syy, szz, sxy, sxz, syz: its signals, Pa, positive in tension. Each acts at the point of its stress: shear
+            stresses are half a spacing further along both of their axes.
+        s_mode: "additive" or "dirichlet".
         emitters: bowls, arcs, discs, rectangles and lines between the points of the grid.
     """
 
@@ -43,6 +47,14 @@ class Source:
     u_delays: npt.ArrayLike | None = None
     p_weights: npt.ArrayLike | None = None
     u_weights: npt.ArrayLike | None = None
+    s_mask: npt.ArrayLike | None = None
+    sxx: npt.ArrayLike | None = None
+    syy: npt.ArrayLike | None = None
+    szz: npt.ArrayLike | None = None
+    sxy: npt.ArrayLike | None = None
+    sxz: npt.ArrayLike | None = None
+    syz: npt.ArrayLike | None = None
+    s_mode: Mode = "additive"
     emitters: tuple[Emitter, ...] = ()
 
     def __post_init__(self) -> None:
@@ -90,9 +102,26 @@ class Source:
                 sources.append(
                     _source(axis, points, signal, self.u_mode, scale=scale, delays=delays, weights=self.u_weights)
                 )
+        sources += self._stresses(grid, sound_speed)
         for number, emitter in enumerate(self.emitters):
             sources += emitter.on(grid, sound_speed, f"source.emitters[{number}]")
         return tuple(sources)
+
+    def _stresses(self, grid: Grid, sound_speed: Field) -> list[MaskSource]:
+        """Return the sources of stress."""
+        assert grid.dt is not None
+        signals = {name: signal for name in stress_names("xyz") if (signal := getattr(self, name)) is not None}
+        if self.s_mask is None and not signals:
+            return []
+        points = mask_points("source.s_mask", self.s_mask, grid.shape)
+        if not signals:
+            raise CaseError("source.s_mask: has no signal sxx, syy, szz, sxy, sxz or syz")
+        speed = _at(sound_speed, points)
+        scale = np.ones(1) if self.s_mode == "dirichlet" else 2 * speed * grid.dt / grid.spacings[0]
+        return [
+            _source(name, points, signal, self.s_mode, scale=scale, delays=None, weights=None)
+            for name, signal in signals.items()
+        ]
 
 
 def mask_points(name: str, mask: npt.ArrayLike | None, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
@@ -138,7 +167,7 @@ def _source(
     delays: npt.NDArray[np.int64] | None,
     weights: npt.ArrayLike | None,
 ) -> MaskSource:
-    name = "source.p" if quantity == "p" else f"source.u{quantity}"
+    name = f"source.u{quantity}" if quantity in "xyz" else f"source.{quantity}"
     if signal is None:
         raise CaseError(f"{name}: is missing; its mask is set")
     samples = np.atleast_2d(real_numbers(name, signal))

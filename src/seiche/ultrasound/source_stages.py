@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class SourceStages:
         return self._factors.get(origin, 1.0)
 
     def pressure(self, active: Iterable[bool]) -> list[Bound]:
-        """Return the bound kernels of the active pressure sources."""
+        """Return the bound kernels of the active sources of pressure or stress."""
         return [bound for (source, bound), acts in zip(self._bound, active, strict=True) if acts and on_density(source)]
 
     def velocity(self, active: Iterable[bool]) -> list[Bound]:
@@ -59,7 +60,9 @@ class SourceStages:
         target, fields = state.rho, state.problem.dimensions
         if not on_density(source):
             target, fields = state.u[state.problem.axes.index(source.quantity)], 1
-        if source.mode == "additive":
+        elif state.problem.elastic is not None:
+            source, target, fields = _as_stress(source, state)
+        if source.mode == "additive" and state.problem.elastic is None:
             return self._bind_corrected(source, target, fields)
         spec = registry.inject(source.mode == "dirichlet", state.precision)
         members = {"field": target, "points": self._points(source.points), "signal": self._signal(source)}
@@ -149,6 +152,20 @@ def _no_points() -> None:
     """Do nothing: the stage of a source that acts on other ranks only, so that all ranks have the same stages."""
 
 
+def _as_stress(source: MaskSource, state: DeviceState) -> tuple[MaskSource, Array, int]:
+    """Return a source of an elastic medium with the stresses on which it acts, and their number.
+
+    A pressure source, scaled for each of D densities, acts on all normal stresses: -D c0^2 times as much (eq. 15).
+    """
+    problem = state.problem
+    if source.quantity != "p":
+        return source, state.stress[problem.stresses.index(source.quantity)], 1
+    speed = np.broadcast_to(np.asarray(problem.sound_speed, np.float64), problem.shape).reshape(-1)[source.points]
+    weights = np.ones(source.points.size) if source.weights is None else source.weights
+    factors = -problem.dimensions * speed**2 * weights
+    return replace(source, weights=factors), state.stress[: problem.dimensions], problem.dimensions
+
+
 def on_density(source: MaskSource) -> bool:
-    """Return whether a source acts on the density."""
-    return source.quantity == "p"
+    """Return whether a source acts on the density, or in an elastic medium on stresses."""
+    return source.quantity not in "xyz"

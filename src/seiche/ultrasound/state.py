@@ -122,7 +122,9 @@ class DeviceState:
     Attributes:
         real, precision: type of real numbers, for NumPy and for kernels.
         p: pressure (points,).
-        u, rho: velocity and density, (D, points), one component per axis.
+        u, rho: velocity and density, (D, points), one component per axis. In an elastic medium there is no density.
+        stress: of an elastic medium, in the order of `Problem.stresses`, (D (D + 1)/2, points).
+        layer_memory: of an elastic medium, the memory of the absorbing layers at the ends of each axis.
         clock: the number of the present step, (1,) int64.
         rows: layout of the rows as kernels expect it; `row_count` is their number.
         spectral_rows: the same for rows of spectra, which may differ on several ranks; `spectral_count` of them.
@@ -153,6 +155,7 @@ class DeviceState:
         }
         self.spectral_rows = {**self.rows, "planes": planes, "middle": middle, "half": numbers}
         count = problem.dimensions if components is None else components
+        stresses, densities = len(problem.stresses), 0 if problem.elastic is not None else count
         needed, free = problem.points * self.real.itemsize * (2 + 3 * count), backend.free_memory()
         if 0 < free < needed:
             raise BackendUnavailable(
@@ -160,7 +163,10 @@ class DeviceState:
                 f" {free / 1e9:.1f} GB are free"
             )
         self.p = backend.zeros(problem.points, self.real)
-        self.u, self.rho = (backend.zeros((count, problem.points), self.real) for _ in range(2))
+        self.u = backend.zeros((count, problem.points), self.real)
+        self.rho = backend.zeros((densities, problem.points), self.real)
+        self.stress = backend.zeros((stresses, problem.points), self.real)
+        self.layer_memory: dict[str, dict[str, Array]] = {}
         self.clock = backend.zeros(1, np.int64)
         self._transforms: DeclaredTransforms | None = None
         self._work: Array | None = None
@@ -291,8 +297,11 @@ class DeviceState:
     def arrays(self) -> dict[str, Array]:
         """Return the fields that a step continues from, (points,) by name, such as "p", "ux", "rhox" and "memory0"."""
         fields = {"p": self.p}
-        for name, components in (("u", self.u), ("rho", self.rho)):
-            fields |= {f"{name}{axis}": components[k] for k, axis in enumerate(self.problem.axes)}
+        axes = self.problem.axes
+        fields |= {f"u{axis}": self.u[k] for k, axis in enumerate(axes)}
+        if self.problem.elastic is not None:
+            return fields | {name: self.stress[k] for k, name in enumerate(self.problem.stresses)}
+        fields |= {f"rho{axis}": self.rho[k] for k, axis in enumerate(axes)}
         return fields | {f"memory{k}": memory for k, memory in enumerate(self._cache.get("relaxation", ()))}
 
 

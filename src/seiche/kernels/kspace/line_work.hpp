@@ -129,6 +129,14 @@ struct AnyLines {
     });
     clear_unused();
   }
+  /// f(k, value, position) for every number; f may read and write fields at this position.
+  template <class F>
+  SEICHE_FN void each(F&& f) const {
+    const Real* const halves[2] = {part_of(0), part_of(1)};
+    each_point<lanes, last_axis>(team, batch, length, [&]<int part>(int k, int lane, Index position) SEICHE_INLINED {
+      f(k, halves[part][k * lanes + lane], position);
+    });
+  }
 };
 
 /// Lines of a length with the factors `Factors`. Two real lines, `lanes` apart, are the parts of a complex one.
@@ -186,6 +194,15 @@ struct FixedLines {
     transform.each_number(registers, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
       if (lane < batch.count) store(z.re, batch.at(k, lane));
       if (lane + lanes < batch.count) store(z.im, batch.at(k, lane + lanes));
+    });
+  }
+  /// f(k, value, position) for every number of a line; f may read and write fields at this position.
+  template <class F>
+  SEICHE_FN void each(F&& f) {
+    const Transform transform = this->transform.afresh();
+    transform.each_number(registers, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
+      if (lane < batch.count) f(k, z.re, batch.at(k, lane));
+      if (lane + lanes < batch.count) f(k, z.im, batch.at(k, lane + lanes));
     });
   }
   /// Position of a number. A lane without a line has the position of the last line.

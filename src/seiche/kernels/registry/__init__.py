@@ -23,7 +23,7 @@ _BUILT = ("flow", "halo", "ibm", "membrane", "reduce", "sites")
 _DEFAULT = ("dg", "ibm", "kspace", "kspace_radial", "kspace_ranks", "resident")
 _OTHER = (
     *("dg", "dg_adjoint", "flow", "halo", "ibm", "kspace", "membrane", "resident"),
-    *("kspace_lines", "kspace_passes", "kspace_radial", "kspace_ranks"),
+    *("kspace_elastic", "kspace_lines", "kspace_passes", "kspace_radial", "kspace_ranks"),
 )
 #: Folders below `kernels/` with a module of the same name.
 _FOLDERS = frozenset({"dg", "flow", "halo", "ibm", "kspace", "membrane", "reduce", "sites"})
