@@ -130,13 +130,13 @@ def estimates(
 
 def _at(problem: Problem, scheme: str, peak: float, max_frequency: float) -> Iterator[Estimate]:
     """Yield the estimates at the peak frequency (Hz) of the sources and at the highest one."""
-    resolution = points_per_wavelength(problem, max_frequency)
+    resolution, kind = points_per_wavelength(problem, max_frequency), kind_of_slowest(problem)
     yield Estimate(
         name="points per wavelength",
         value=resolution,
         where=f"{max_frequency:.4g} Hz",
         lower_bound=ADVISED_PPW,
-        effect=f"the grid cannot represent waves with fewer than {MIN_PPW:g} at the lowest {_kind_of(problem)} speed",
+        effect=f"the grid cannot represent waves with fewer than {MIN_PPW:g} at the lowest {kind} speed",
         remedy=f"use a spacing below {max(problem.spacing) * resolution / ADVISED_PPW:.2g} m",
         source="theory/ultrasound.md#2-operators",
     )
@@ -146,7 +146,7 @@ def _at(problem: Problem, scheme: str, peak: float, max_frequency: float) -> Ite
         yield _focus(problem, peak)
 
 
-def _kind_of(problem: Problem) -> str:
+def kind_of_slowest(problem: Problem) -> str:
     """Return the kind of the slowest waves, "sound" or "shear"."""
     return "sound" if lowest_speed(problem) == float(np.min(problem.sound_speed)) else "shear"
 

@@ -68,7 +68,9 @@ def amplitude_estimates(setup: UltrasoundSetup) -> Iterator[Estimate]:
             where=steepest.where,
             upper_bound=ADVISED_STEEPENING,
             effect="the medium is linear, but waves of this amplitude steepen",
-            remedy="set medium.BonA, with points for several harmonics, or use a smaller amplitude",
+            remedy="use a smaller amplitude"
+            if problem.elastic is not None
+            else "set medium.BonA, with points for several harmonics, or use a smaller amplitude",
             source=_BOUNDS,
         )
         return

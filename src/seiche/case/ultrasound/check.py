@@ -14,6 +14,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound.advice import memory, shared_fields
 from seiche.ultrasound.crossing import cuts_along_diagonal
 from seiche.ultrasound.local_basis import min_overlap
+from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.slabs import slabs_of
 
 
@@ -36,10 +37,12 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> list[str]:
         *([("symmetry", f"about the axis x, outer end {problem.outer_end}")] if problem.outer_end is not None else []),
         ("time step", f"{problem.dt:.4g} s ({limit}), {problem.steps:,} steps"),
         ("sound speed", f"{speeds[0]:g} to {speeds[1]:g} m/s, reference {problem.reference_speed:g} m/s"),
+        *_shear_rows(problem),
         ("density", f"{densities[0]:g} to {densities[1]:g} kg/m^3"),
     ]
     frequencies = sorted({source.frequency for source in case.source if hasattr(source, "frequency")})
-    rows.append(("scheme", f"{case.run.scheme}, {case.run.precision}, on {case.run.device}"))
+    scheme = case.run.scheme if problem.elastic is None else "elastic"
+    rows.append(("scheme", f"{scheme}, {case.run.precision}, on {case.run.device}"))
     if ranks > 1:
         try:
             lines, work = _rank_rows(setup, ranks, frequencies)
@@ -54,6 +57,14 @@ def describe(setup: UltrasoundSetup, ranks: int = 1) -> list[str]:
     per_point = bytes_needed * ranks / problem.points
     rows.append(("memory", f"{bytes_needed / 1e6:.4g} MB, {per_point:.1f} B per point{share}"))
     return check_lines(rows, ultrasound_estimates(setup), setup.notes)
+
+
+def _shear_rows(problem: Problem) -> list[tuple[str, str]]:
+    """Return the line about shear speeds of an elastic problem."""
+    if problem.elastic is None:
+        return []
+    speeds = problem.elastic.shear_speed
+    return [("shear speed", f"{float(np.min(speeds)):g} to {float(np.max(speeds)):g} m/s")]
 
 
 def _rank_rows(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float]) -> tuple[list[tuple[str, str]], float]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from seiche.case.ultrasound.ct_schema import CtTable
 from seiche.case.ultrasound.points import Floats
-from seiche.case.ultrasound.schema import CtTable
 from seiche.errors import CaseError
 from seiche.io.arrays import read_npy
 from seiche.ultrasound import Grid

@@ -144,6 +144,8 @@ def _stairs(setup: UltrasoundSetup) -> Iterator[Estimate]:
     by_point = [key for key, found in (("file", table.file), ("ct", table.ct)) if found is not None]
     if table.alpha_mode == "relaxation":
         by_point.append('alpha_mode = "relaxation"')
+    if problem.elastic is not None:
+        by_point.append("shear_speed")
     cause = " and ".join(f"medium.{key}" for key in by_point) or "medium.average = false"
     finer = f"use a spacing below {max(problem.spacing) * ADVISED_STAIRS / value:.2g} m"
     yield Estimate(

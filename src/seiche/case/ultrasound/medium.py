@@ -18,7 +18,7 @@ from seiche.ultrasound import Grid, Medium
 from seiche.ultrasound.materials import MATERIALS
 from seiche.ultrasound.medium import BAND
 
-_NAMES = ("sound_speed", "density", "BonA", "alpha_coeff")
+_NAMES = ("sound_speed", "density", "BonA", "alpha_coeff", "shear_speed", "shear_alpha_coeff")
 
 
 def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
@@ -29,9 +29,12 @@ def medium_of(table: MediumTable, grid: Grid, folder: Path) -> Medium:
         FormatError: a file is invalid.
     """
     power = table.exponent
-    values: dict[str, Any] = dict(properties_of(table, power))
+    values: dict[str, Any] = dict(properties_of(table, power, elastic=table.is_elastic))
     if table.file is not None:
-        values |= read_npz(folder / table.file, _NAMES, grid.shape)
+        arrays = read_npz(folder / table.file, _NAMES, grid.shape)
+        if {"shear_speed", "shear_alpha_coeff"} & set(arrays) and not table.is_elastic:
+            raise CaseError(f"medium.shear_speed: is missing; {table.file} has properties of shear waves")
+        values |= arrays
     if power is None and np.any(values.get("alpha_coeff", 0.0)):
         raise CaseError(f"medium.alpha_power: is missing; alpha_coeff of {table.file} needs it")
     for name in ("sound_speed", "density"):
@@ -56,7 +59,7 @@ def placed_regions(table: MediumTable, grid: Grid, folder: Path) -> list[Filled]
             dim,
             folder,
             name=f"medium.region[{number}]",
-            properties=properties_of(region, table.exponent),
+            properties=properties_of(region, table.exponent, elastic=table.is_elastic),
         )
         for number, region in enumerate(table.region)
     ]
@@ -66,6 +69,10 @@ def medium_with(values: Mapping[str, Any], table: MediumTable) -> Medium:
     """Return a medium with properties by name; those of absorption are omitted if there is no absorption."""
     power = table.exponent
     absorbs = power is not None and np.any(values.get("alpha_coeff", 0.0))
+    shear: dict[str, Any] = {}
+    if table.is_elastic:
+        shear["shear_speed"] = values.get("shear_speed", 0.0)
+        shear["shear_alpha_coeff"] = None if power is None else values.get("shear_alpha_coeff")
     return Medium(
         values["sound_speed"],
         values["density"],
@@ -76,12 +83,13 @@ def medium_with(values: Mapping[str, Any], table: MediumTable) -> Medium:
         sound_speed_ref=table.reference_speed,
         relaxation_band=BAND if table.relaxation_band is None else (table.relaxation_band[0], table.relaxation_band[1]),
         staggered_density=values.get("staggered_density"),
+        **shear,
     )
 
 
 def averages(table: MediumTable) -> bool:
     """Return whether the regions of a medium are averaged over the cells around the points."""
-    by_point = table.file is not None or table.ct is not None or table.alpha_mode == "relaxation"
+    by_point = table.file is not None or table.ct is not None or table.alpha_mode == "relaxation" or table.is_elastic
     return bool(table.region) and table.average and not by_point
 
 
@@ -95,12 +103,14 @@ def _fill_regions(regions: Sequence[Filled], values: dict[str, Any], grid: Grid)
             values[name] = np.where(inside, value, values.get(name, 0.0))
 
 
-def properties_of(table: Properties, alpha_power: float | None) -> dict[str, float]:
-    """Return the properties that a table sets, by the names of `Medium`."""
+def properties_of(table: Properties, alpha_power: float | None, *, elastic: bool = False) -> dict[str, float]:
+    """Return the properties that a table sets, by the names of `Medium`; fluids of an `elastic` case have no shear."""
     values: dict[str, float] = {}
     if table.material is not None:
         material = MATERIALS[table.material]
         values = {"sound_speed": material.sound_speed, "density": material.density}
         if alpha_power is not None:
             values["alpha_coeff"] = material.alpha_coeff(alpha_power)
+        if elastic and table.is_fluid:
+            values |= {"shear_speed": 0.0, "shear_alpha_coeff": 0.0}
     return values | {name: value for name in _NAMES if (value := getattr(table, name)) is not None}

@@ -29,7 +29,16 @@ _PANELS = 4
 
 Arrays = dict[str, npt.NDArray[Any]]
 _UNITS = {
-    **{"p": "Pa", "u": "m/s", "I": "W/m^2", "image": "Pa", "temperature": "degC", "dose": "min", "heat": "W/m^3"},
+    **{
+        "p": "Pa",
+        "s": "Pa",
+        "u": "m/s",
+        "I": "W/m^2",
+        "image": "Pa",
+        "temperature": "degC",
+        "dose": "min",
+        "heat": "W/m^3",
+    },
     **{"sound_speed": "m/s", "density": "kg/m^3", "alpha_coeff": "dB/(MHz^y cm)", "BonA": "1", "p_phase": "rad"},
 }
 

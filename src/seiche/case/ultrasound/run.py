@@ -64,7 +64,9 @@ class UltrasoundCaseRun(CaseRun):
         if problem.outer_end is not None:
             grid += (problem.outer_end,)
         medium = (problem.reference_speed, problem.sound_speed, problem.density, problem.staggered_density)
-        losses = (problem.BonA, problem.absorption, problem.relaxation)
+        losses: tuple[Any, ...] = (problem.BonA, problem.absorption, problem.relaxation)
+        if problem.elastic is not None:
+            losses += (problem.elastic,)
         request = setup.request
         record = (request.points, request.nodes, request.weights, request.quantities, request.first)
         tones = tuple((tone.frequency, tone.last - tone.first) for tone in request.harmonics)

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from seiche.case.images import ImageFile
 from seiche.case.quantities import (
     Conductivity,
     Delay,
@@ -20,18 +19,20 @@ from seiche.case.quantities import (
     PositiveTime,
     PositiveVelocity,
     StepsOrTime,
+    Velocity,
 )
 from seiche.case.run_tables import CaseTable, RunTable
 from seiche.case.solids import BoxSolid, Part, ShellSolid, SphereSolid
 from seiche.case.tables import FileName, FromList, OneOrMore, Table
+from seiche.case.ultrasound.ct_schema import CtTable
 from seiche.case.ultrasound.output_schema import UltrasoundOutput
 from seiche.case.ultrasound.points import Ball
 from seiche.case.ultrasound.sources import Element, InitialPressure, Source
 from seiche.ultrasound.grid import Grid
 
 MaterialName = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
-Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg"]
-Map = Literal["p_max_all", "p_min_all", "p_final", "u_final"]
+Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg", "s", "s_max", "s_min", "s_rms"]
+Map = Literal["p_max_all", "p_min_all", "p_final", "u_final", "s_max_all", "s_min_all", "s_final"]
 #: Maps that the figure of the field shows.
 DRAWN_MAPS = frozenset({"p_max_all", "p_final"})
 
@@ -100,6 +101,23 @@ class Properties(Table):
     density: Density | None = Field(default=None, description="mass density")
     BonA: float | None = Field(default=None, ge=0, description="nonlinearity parameter B/A")
     alpha_coeff: float | None = Field(default=None, ge=0, description="absorption in dB/(MHz^y cm)")
+    shear_speed: Annotated[Velocity, Field(ge=0)] | None = Field(
+        default=None, description="speed of shear waves, 0 in fluids; selects the elastic solver"
+    )
+    shear_alpha_coeff: float | None = Field(
+        default=None, ge=0, description="absorption of shear waves in dB/(MHz^2 cm); needs shear_speed"
+    )
+
+    @property
+    def is_fluid(self) -> bool:
+        """Return whether the material is a fluid, or is sheared without resistance to speak of, as soft tissue is."""
+        return self.material in ("water", "skin", "brain")
+
+    def check_shear(self, name: str, *, may_be_fluid: bool) -> None:
+        """Raise ValueError for a solid of an elastic case whose shear speed is not known."""
+        replaces = self.material is not None or (self.sound_speed is not None and not may_be_fluid)
+        if self.shear_speed is None and replaces and not self.is_fluid:
+            raise ValueError(f"{name}shear_speed is missing; other parts of the medium have one; use 0 for a fluid")
 
 
 class BoxRegion(BoxSolid, Properties):
@@ -124,50 +142,6 @@ class SolidRegion(Properties):
 RegionTable = BoxRegion | BallRegion | ShellRegion | SolidRegion
 
 
-class CtTable(ImageFile):
-    """Media from a CT image in Hounsfield units, which replace all others where its values reach the threshold.
-
-    A .npy file without `voxel` has the shape of the grid. Other images (NumPy with `voxel`, NIfTI, DICOM, TIFF) are
-    interpolated at the points of the grid.
-    """
-
-    curve: Literal["porosity", "tissue"] = Field(
-        default="porosity",
-        description="bone by its porosity (Aubry et al. 2003), or densities of all tissues by Schneider et al. (1996) "
-        "and sound speeds by Mast (2000)",
-    )
-    threshold: float | None = Field(
-        default=None, description="lowest Hounsfield value of the media: by default 100, or -200 for tissue"
-    )
-    compact_bone: float = Field(default=1000.0, description="porosity: Hounsfield value of compact bone")
-    bone_speed: PositiveVelocity = Field(default=3100.0, description="porosity: sound speed of compact bone")
-    bone_density: Density = Field(default=2100.0, description="porosity: density of compact bone")
-    bone_absorption: Annotated[tuple[float, float], FromList] = Field(
-        default=(2.0, 16.0), description="absorption of compact bone and of the most porous bone, dB/(MHz^y cm)"
-    )
-    center: Position | None = Field(
-        default=None, description="position in the image of the origin of the grid; by default the middle of the image"
-    )
-    axes: Annotated[tuple[Annotated[tuple[float, ...], FromList], ...], FromList] | None = Field(
-        default=None, description="directions in the image of the axes of the grid; by default those of the image"
-    )
-
-    @model_validator(mode="after")
-    def _values_are_possible(self) -> CtTable:
-        if self.on_grid and (self.center is not None or self.axes is not None):
-            raise ValueError("center and axes need an image whose voxels have a known size; add the key voxel")
-        if self.threshold is not None and self.threshold >= self.compact_bone and self.curve == "porosity":
-            raise ValueError(f"threshold = {self.threshold:g} must be below compact_bone = {self.compact_bone:g}")
-        if min(self.bone_absorption) < 0:
-            raise ValueError("bone_absorption must not be negative")
-        return self
-
-    @property
-    def on_grid(self) -> bool:
-        """Return whether the file has one value for each point of the grid."""
-        return self.file.lower().endswith(".npy") and self.voxel is None
-
-
 class MediumTable(Properties):
     """The medium: uniform properties, replaced by those of the regions in the order listed."""
 
@@ -175,7 +149,8 @@ class MediumTable(Properties):
         default=None,
         gt=0,
         lt=3,
-        description="exponent y of the absorption; by default 2 for stokes, otherwise there is no absorption",
+        description="exponent y of the absorption; by default 2 for stokes and, if an absorption is given, for elastic "
+        "media; otherwise there is no absorption",
     )
     alpha_mode: Literal["no_absorption", "no_dispersion", "stokes", "relaxation"] | None = Field(
         default=None, description="absorption model; relaxation also permits the exponent 1"
@@ -190,22 +165,45 @@ class MediumTable(Properties):
         default=None, description="speed of the k-space correction; the largest sound speed by default"
     )
     file: FileName | None = Field(
-        default=None, description="a .npz with arrays sound_speed, density, alpha_coeff, BonA of the grid's shape"
+        default=None,
+        description="a .npz with arrays sound_speed, density, alpha_coeff, BonA, shear_speed, "
+        "shear_alpha_coeff of the grid's shape",
     )
     region: Annotated[tuple[Annotated[RegionTable, Field(discriminator="kind")], ...], OneOrMore] = Field(
         default=(), description="regions with other properties"
     )
     average: bool = Field(
         default=True,
-        description="at boundaries of regions, average properties over the grid cell of each point; not with file, ct "
-        "or relaxation",
+        description="at boundaries of regions, average properties over the grid cell of each point; not with file, ct, "
+        "relaxation or shear_speed",
     )
     ct: CtTable | None = Field(default=None, description="a skull from a CT image")
 
     @property
     def exponent(self) -> float | None:
         """Return the exponent of the absorption, None without absorption."""
-        return 2.0 if self.alpha_power is None and self.alpha_mode == "stokes" else self.alpha_power
+        parts = (self, *self.region)
+        absorbs = any(part.alpha_coeff or part.shear_alpha_coeff for part in parts)
+        is_square = self.alpha_mode == "stokes" or (self.is_elastic and absorbs)
+        return 2.0 if self.alpha_power is None and is_square else self.alpha_power
+
+    @property
+    def is_elastic(self) -> bool:
+        """Return whether a part of the medium has a shear speed."""
+        return any(part.shear_speed is not None for part in (self, *self.region))
+
+    @model_validator(mode="after")
+    def _shear_is_complete(self) -> MediumTable:
+        if not self.is_elastic:
+            if any(part.shear_alpha_coeff is not None for part in (self, *self.region)):
+                raise ValueError("shear_speed is missing; shear_alpha_coeff needs it")
+            return self
+        if self.ct is not None:
+            raise ValueError("ct: has no shear speeds; use a file with the array shear_speed")
+        self.check_shear("", may_be_fluid=True)
+        for number, region in enumerate(self.region):
+            region.check_shear(f"region[{number}].", may_be_fluid=False)
+        return self
 
     @model_validator(mode="after")
     def _absorption_is_complete(self) -> MediumTable:
@@ -347,6 +345,10 @@ class UltrasoundCase(CaseTable):
         fields = record.frequencies or self.image or DRAWN_MAPS.intersection(record.maps) or has_traces
         if self.output.picture and not (fields or any(isinstance(source, InitialPressure) for source in self.source)):
             raise ValueError("output.picture: no field to draw; add record.frequencies, or p_max_all to record.maps")
+        if self.medium.is_elastic and self.heat is not None:
+            raise ValueError("heat: is not available in elastic media; omit medium.shear_speed")
+        if self.medium.is_elastic and self.image is not None:
+            raise ValueError("image: is not available in elastic media; omit medium.shear_speed")
         if self.heat is not None and not record.frequencies:
             raise ValueError("heat: needs the amplitude at record.frequencies, which are missing")
         if self.heat is not None and self.medium.exponent is None:

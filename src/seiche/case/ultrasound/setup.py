@@ -24,7 +24,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.io.images import files_of_image
 from seiche.ultrasound import Emitter, Grid, Medium, Sensor, Source
-from seiche.ultrasound.advice import MIN_PPW, points_per_wavelength
+from seiche.ultrasound.advice import MIN_PPW, kind_of_slowest, points_per_wavelength
 from seiche.ultrasound.crossing import crossing_error, cuts_along_diagonal, onset_error
 from seiche.ultrasound.extents import line_precision, slow_extent_advice
 from seiche.ultrasound.local_basis import Part, min_overlap
@@ -33,7 +33,7 @@ from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, check_stability, problem_of, request_of
-from seiche.ultrasound.solver import UltrasoundSolver, check_axisymmetric_support
+from seiche.ultrasound.solver import UltrasoundSolver, check_axisymmetric_support, check_elastic_support
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,12 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
         plane_of(table, grid)
     if grid.symmetry is not None:
         check_axisymmetric_support(case.run.scheme, ranks=1)
+    if case.medium.is_elastic:
+        check_elastic_support(case.run.scheme, ranks=1)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     source, sensor = _source(case, grid, path.parent), sensor_of(case, grid, _ring(case, grid))
     sensor.check(grid)
+    sensor.check_medium(elastic=case.medium.is_elastic)
     problem = problem_of(grid, medium, source, layers)
     check_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
@@ -165,7 +168,7 @@ def check_frequencies(case: UltrasoundCase, problem: Problem) -> None:
         if (resolved := points_per_wavelength(problem, frequency)) < MIN_PPW:
             raise CaseError(
                 f"source[{number}].frequency: {frequency:g} Hz has {resolved:.2f} points per wavelength at the lowest"
-                f" sound speed; at least {MIN_PPW:g} are needed"
+                f" {kind_of_slowest(problem)} speed; at least {MIN_PPW:g} are needed"
             )
         if resolved > _MAX_PPW:
             raise CaseError(
@@ -354,6 +357,8 @@ def check_limits(setup: UltrasoundSetup, ranks: int) -> None:
     try:
         if setup.grid.symmetry is not None:
             check_axisymmetric_support(setup.case.run.scheme, ranks)
+        if setup.problem.elastic is not None:
+            check_elastic_support(setup.case.run.scheme, ranks)
         decompose(setup, ranks)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None

@@ -36,7 +36,7 @@ from seiche.ultrasound.problem import MaskSource, Pml, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, check_stability, request_of
-from seiche.ultrasound.solver import check_axisymmetric_support
+from seiche.ultrasound.solver import check_axisymmetric_support, check_elastic_support
 
 #: Number of points above which `seiche check` creates no array over the grid.
 MAX_CREATED_POINTS = 2_000_000
@@ -87,11 +87,14 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     check_plausible(medium, grid)
     if grid.symmetry is not None:
         check_axisymmetric_support(case.run.scheme, ranks=1)
+    if case.medium.is_elastic:
+        check_elastic_support(case.run.scheme, ranks=1)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     problem = _problem(case, grid, medium, layers)
     check_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
     sensor, request = _records(case, grid, layers)
+    sensor.check_medium(elastic=case.medium.is_elastic)
     notes = (*slow_extent_advice(problem), _NOTE.format(problem.points))
     return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
 
@@ -99,7 +102,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
 def _medium(table: MediumTable, grid: Grid, folder: Path) -> Medium:
     """Return the medium with one value per part instead of one per point; CaseError for an invalid part."""
     power = table.exponent
-    parts = [properties_of(table, power)]
+    parts = [properties_of(table, power, elastic=table.is_elastic)]
     for number, region in enumerate(placed_regions(table, grid, folder)):
         _check_region_in_grid(region, grid, f"medium.region[{number}]")
         parts += [{**parts[0], **region.properties}, {**parts[-1], **region.properties}]
@@ -164,6 +167,7 @@ def _problem(case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers) -
         BonA=None if medium.BonA is None else on_grid("medium.BonA", medium.BonA, classes),
         absorption=medium.absorption(classes),
         relaxation=relaxation,
+        elastic=medium.elastic(classes),
         pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
         outer_end=None if grid.symmetry is None else grid.outer_end,
         sources=sources,
