@@ -142,7 +142,6 @@ def test_the_bifurcation_of_blood_is_a_case() -> None:
 #: two would run twice as long on a laptop.
 ACCEPTED = {
     "cylinder": "entrance length 0.05 Re D over distance between openings",
-    "basin": "nodes per shortest wavelength",
     "blood-tube": "time step over the limit of the membrane",
 }
 
