@@ -61,9 +61,10 @@ format: install-dev
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $$(git ls-files '*.hpp' '*.cpp')
 
-# Web pages in docs/_build/site/VERSION, with warnings as errors. The scripts of the gallery run first, those that have
-# changed since the last time. DOCS_ARGS="-D plot_gallery=0" omits them.
+# Web pages in docs/_build/site/VERSION, with warnings as errors. The notebook page runs first, then the scripts of the
+# gallery that have changed since the last time. DOCS_ARGS="-D plot_gallery=0" omits the latter.
 docs: install-docs
+	$(BIN)/python -m tools.run_page docs/howto/notebook.md
 	DOCS_VERSION=$(DOCS_VERSION) $(BIN)/python -m sphinx -W --keep-going -q -d docs/_build/doctrees $(DOCS_ARGS) \
 	    docs docs/_build/site/$(DOCS_VERSION)
 	$(BIN)/python -m tools.site_links docs/_build/site/$(DOCS_VERSION)
