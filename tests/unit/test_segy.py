@@ -104,5 +104,7 @@ steps = 1
     heights = nodes_of(setup.mesh, basis, np.arange(setup.mesh.count))[..., 1]
     assert setup.material.cs == pytest.approx(800 + 100 * (30 - heights) / 10, rel=1e-6)
     assert setup.material.density == pytest.approx(2000 + 30 - heights, rel=1e-6)
+    text = (tmp_path / "case.toml").read_text()
+    (tmp_path / "case.toml").write_text(text.replace("segy =", 'density = "1 kg/m^3"\nsegy ='))
     with pytest.raises(CaseError, match="exactly one of density, file, segy"):
-        prepare(tmp_path / "case.toml", ["material.0.density=1 kg/m^3"])
+        prepare(tmp_path / "case.toml")

@@ -98,7 +98,7 @@ def selected_families(families: Sequence[Family], only: Sequence[str]) -> Sequen
 
     CaseError for unknown texts.
     """
-    names = [label_of(family) for family in families]
+    names = [label_of(family).lower() for family in families]
     chosen: set[str] = set()
     for argument in only:
         text = argument.lower().replace("_", " ").strip()
