@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from seiche.case.loading import load
 from seiche.domain.world import World
 from seiche.ultrasound.problem import Pml, Problem
 
@@ -70,3 +71,23 @@ def layered_pulse(shape: tuple[int, ...], **changes: Any) -> Problem:
         "initial_pressure": 1e6 * np.exp(-sum((a - n / 3) ** 2 for a, n in zip(x, shape, strict=True)) / 8),
     }
     return Problem(**(values | changes))
+
+
+def checkpoint_of(path: Path, folder: Path, steps: int) -> Path:
+    """Run the first steps of a case; return their checkpoint in `folder`."""
+    checkpoint = folder / "middle.seiche"
+    first = load(path, output=folder / "first")
+    first.run(steps=steps, visible=False)
+    first.checkpoint(checkpoint)
+    first.close()
+    return checkpoint
+
+
+def assert_restart_has_the_same_bits(path: Path, folder: Path, steps: int) -> set[str]:
+    """Compare a run with one that is restarted after `steps` steps; return the names of its arrays."""
+    through = load(path, output=folder / "through").run(visible=False)
+    checkpoint = checkpoint_of(path, folder, steps)
+    second = load(path, output=folder / "second", restart=checkpoint).run(visible=False)
+    for name, values in through.arrays.items():
+        np.testing.assert_array_equal(second.arrays[name], values, err_msg=name)
+    return set(through.arrays)

@@ -23,13 +23,11 @@ SPECFEM3D = ROOT / "docs" / "howto" / "specfem3d.md"
 RESULTS = ROOT / "benchmarks" / "results"
 #: The command of each section of the validation page.
 COMMANDS = {"Flow": "flow", "Blood": "cells", "Ultrasound": "ultrasound", "Waves": "waves"}
-#: A table whose results are those of a theory page, because none are stored.
-FROM_THEORY = "**Other checks**", ROOT / "docs" / "theory" / "ultrasound.md"
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?(?![\w.])")
 
 
 def rows() -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the section, the file (or the mark of results of the theory) and the cells of each row of the page."""
+    """Yield the section, the file of the results and the cells of each row of the page."""
     section = source = ""
     for line in VALIDATION.read_text().splitlines():
         if line.startswith("## "):
@@ -38,8 +36,6 @@ def rows() -> Iterator[tuple[str, str, list[str]]]:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             if cells[0] != "test" and set(cells[0]) != {"-"}:
                 yield section, source, cells
-        elif FROM_THEORY[0] in line:
-            source = FROM_THEORY[0]
         elif names := re.findall(r"`(validate-[a-z0-9-]+\.json)`", line):
             source = names[-1]
 
@@ -71,15 +67,12 @@ def test_values_are_rounded_to_the_digits_of_the_page(value: float, text: str, *
     assert rounds_to(value, text) == result
 
 
-def test_results_and_bounds_of_the_validation_page_are_stored_or_those_of_the_theory() -> None:
+def test_results_and_bounds_of_the_validation_page_are_stored() -> None:
     count = 0
     for section, source, (test, _, result, bound, _) in rows():
         for key, cell in (("value", result), ("bound", bound)):
             for text, factor in numbers(cell):
                 count += 1
-                if source == FROM_THEORY[0]:
-                    assert text in NUMBER.findall(FROM_THEORY[1].read_text()), f"{section}, {test}: {text}"
-                    continue
                 checks = json.loads((RESULTS / source).read_text())["checks"]
                 known = [factor * check[key] for check in checks if check[key] is not None]
                 equal = rounds_to if key == "value" else is_number
@@ -89,7 +82,7 @@ def test_results_and_bounds_of_the_validation_page_are_stored_or_those_of_the_th
 
 def test_failed_checks_of_stored_results_are_marked_on_the_validation_page() -> None:
     """A check that a later file of the page repeats counts there only, as does a family that ended with an error."""
-    names = {source for _, source, _ in rows()} - {FROM_THEORY[0]}
+    names = {source for _, source, _ in rows()}
     stored = {name: json.loads((RESULTS / name).read_text()) for name in names}
     for name, results in stored.items():
         later = [other for other in stored.values() if other["date"] > results["date"]]

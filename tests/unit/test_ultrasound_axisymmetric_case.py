@@ -19,6 +19,7 @@ from seiche.case.ultrasound.size import sized_setup
 from seiche.errors import CaseError
 from seiche.ultrasound import Grid
 from seiche.ultrasound.thermal import Bioheat, Tissue
+from ultrasound_cases import assert_restart_has_the_same_bits, checkpoint_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BOWL = """solver = "ultrasound"
@@ -86,24 +87,14 @@ def test_a_bowl_in_a_case_has_its_focus_on_the_axis(tmp_path):
 def test_a_restarted_case_has_the_same_bits(outer_end, tmp_path):
     text = BOWL.replace("cfl = 0.3", f'cfl = 0.3\nouter_end = "{outer_end}"')
     path = written(tmp_path, text)
-    through = load(path, output=tmp_path / "through").run(visible=False)
-    first = load(path, output=tmp_path / "first")
-    first.run(steps=100, visible=False)
-    first.checkpoint(tmp_path / "middle.seiche")
-    first.close()
-    second = load(path, output=tmp_path / "second", restart=tmp_path / "middle.seiche").run(visible=False)
-    for name, values in through.arrays.items():
-        np.testing.assert_array_equal(second.arrays[name], values, err_msg=name)
+    assert assert_restart_has_the_same_bits(path, tmp_path, 100)
 
 
 def test_a_checkpoint_of_the_other_outer_end_is_refused(tmp_path):
-    first = load(written(tmp_path), output=tmp_path / "first")
-    first.run(steps=10, visible=False)
-    first.checkpoint(tmp_path / "middle.seiche")
-    first.close()
+    checkpoint = checkpoint_of(written(tmp_path), tmp_path, 10)
     path = written(tmp_path, BOWL.replace("cfl = 0.3", 'cfl = 0.3\nouter_end = "pressure-release"'))
     with pytest.raises(CaseError, match="grid or time step"):
-        load(path, output=tmp_path / "second", restart=tmp_path / "middle.seiche").run(visible=False)
+        load(path, output=tmp_path / "second", restart=checkpoint).run(visible=False)
 
 
 def test_check_reports_the_symmetry_and_the_error_in_the_focus(tmp_path):

@@ -16,6 +16,7 @@ from seiche.case.ultrasound.setup import check_limits
 from seiche.case.ultrasound.size import sized_setup
 from seiche.errors import CaseError
 from seiche.ultrasound import Emitter, Grid, Line, Medium, Sensor, Source, simulate
+from ultrasound_cases import assert_restart_has_the_same_bits, checkpoint_of
 
 BONE = """solver = "ultrasound"
 [grid]
@@ -101,25 +102,14 @@ def test_check_states_shear_and_the_slowest_wave(tmp_path):
 
 def test_a_restart_continues_with_the_same_bits(tmp_path):
     path = write(tmp_path)
-    through = load(path, output=tmp_path / "through").run(visible=False)
-    first = load(path, output=tmp_path / "first")
-    first.run(steps=100, visible=False)
-    first.checkpoint(tmp_path / "middle.seiche")
-    first.close()
-    second = load(path, output=tmp_path / "second", restart=tmp_path / "middle.seiche").run(visible=False)
-    assert {"sxx", "sxy_max", "sxy_max_all"} < set(through.arrays)
-    for name, values in through.arrays.items():
-        np.testing.assert_array_equal(second.arrays[name], values, err_msg=name)
+    assert {"sxx", "sxy_max", "sxy_max_all"} < assert_restart_has_the_same_bits(path, tmp_path, 100)
 
 
 def test_a_checkpoint_of_another_shear_speed_is_refused(tmp_path):
-    first = load(write(tmp_path), output=tmp_path / "first")
-    first.run(steps=10, visible=False)
-    first.checkpoint(tmp_path / "middle.seiche")
-    first.close()
+    checkpoint = checkpoint_of(write(tmp_path), tmp_path, 10)
     path = write(tmp_path, BONE, ('"1500 m/s"', '"1400 m/s"'))
     with pytest.raises(CaseError, match="medium or scheme"):
-        load(path, output=tmp_path / "second", restart=tmp_path / "middle.seiche").run(visible=False)
+        load(path, output=tmp_path / "second", restart=checkpoint).run(visible=False)
 
 
 def test_soft_regions_in_bone_have_no_shear(tmp_path):
