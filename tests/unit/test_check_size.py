@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +15,12 @@ import pytest
 
 from case_files import SOURCE, blood_tables, box_tables, changed, check_case, toml_of, tube_tables, vessel_of
 from page_blocks import ROOT
+from seiche.backend import open_backend
 from seiche.backend.cpu import CpuBackend
 from seiche.case.flow import size
+from seiche.case.flow.check import limits
+from seiche.case.flow.memory import predict
+from seiche.case.flow.setup import build_setup
 from seiche.case.load import read_source
 from seiche.case.ultrasound import setup as ultrasound
 from seiche.case.ultrasound import size as ultrasound_size
@@ -116,7 +122,26 @@ def test_a_billion_sites_are_sized_in_a_gigabyte_and_short_time(kind: str, tmp_p
     assert int(rows["peak-memory"].split()[1]) < 1 << 30
     assert float(rows["processor-time"].split()[1]) < CHECK_SECONDS
     assert "ranks: at most 2^32 populations each" in rows["layout list-aa"]
+    assert re.search(r"; needs \d+ hosts with the [\d.]+ GB that are free here$", rows["layout list-aa"])
     assert 0.9e9 < int(rows["fluid sites"].split()[2].replace(",", "")) < 1.1e9
+
+
+@pytest.mark.parametrize("layout", ["moments", "tiles-8"])
+def test_limits_of_a_rank_and_of_a_device_are_named(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = large_case("flow", Path())
+    tables["lattice"] |= {"layout": layout, "collision": "regularised"}
+    vessel = size.sized_vessel(check_case(tables, SOURCE), Path(), SOURCE)
+    assert vessel is not None
+    setup = build_setup(check_case(tables, SOURCE), vessel, SOURCE)
+    backend = open_backend("cpu", 1)
+    monkeypatch.setattr(backend, "free_memory", lambda: 10**11)
+    (row,) = predict(setup)
+    text = limits(row, 1, backend)
+    assert ("ranks: at most 2^32 populations each" in text) == (layout == "tiles-8")
+    hosts = math.ceil(1.05 * row.memory / 1e11)
+    assert hosts > 1 and text.endswith(f"; needs {hosts} hosts with the 100 GB that are free here")
+    monkeypatch.setattr(backend, "free_memory", lambda: 10**13)
+    assert limits(row, 64, backend) == ""
 
 
 #: Media with absorption that fill a cube of 10^9 points, with a bowl and a ring of sensors.

@@ -22,8 +22,8 @@ from seiche.backend.cpu import CpuBackend
 from seiche.backend.transforms import Bound, Transforms
 from seiche.kernels.registry import KernelSpec
 
-#: Header of the kernels that pack and unpack messages.
-_MESSAGE_HEADER = "halo/move.hpp"
+#: Headers of the kernels that pack and unpack messages.
+_MESSAGE_HEADERS = ("halo/move.hpp", "halo/wide.hpp")
 
 
 @dataclass
@@ -53,14 +53,16 @@ class Ledger:
     def bytes(self) -> int:
         """Return the declared bytes that kernels and transforms must read and write, except for messages."""
         return self.transformed + sum(
-            kernel.bytes_per_item * items for kernel, items in self.kernels if kernel.spec.header != _MESSAGE_HEADER
+            kernel.bytes_per_item * items
+            for kernel, items in self.kernels
+            if kernel.spec.header not in _MESSAGE_HEADERS
         )
 
     @property
     def packed(self) -> int:
         """Return the bytes that pack and unpack kernels must read and write."""
         return sum(
-            kernel.bytes_per_item * items for kernel, items in self.kernels if kernel.spec.header == _MESSAGE_HEADER
+            kernel.bytes_per_item * items for kernel, items in self.kernels if kernel.spec.header in _MESSAGE_HEADERS
         )
 
 

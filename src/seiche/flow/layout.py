@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.flow.velocity_set import VelocitySet
+from seiche.halo.launches import slot_move
 from seiche.halo.plan import HaloPlan
 from seiche.kernels.registry import CPP_TYPE
-from seiche.kernels.registry.halo import halo_move
 
 HaloMode = Literal["gather", "scatter"]
 
@@ -204,18 +204,19 @@ class Layout(ABC):
         self, action: Literal["Pack", "Unpack"], phase: int, slots: Array, buffer: Array, distance: int = 0
     ) -> None:
         """Copy between `buffer` and the slots `slots` + `distance`."""
-        kernel = self.backend.load(halo_move(action, self.store))  # type: ignore[arg-type]
+        kernel = self.backend.load(slot_move(action, self.store, slots))  # type: ignore[arg-type]
         array = self.backend.pointer(self.source(phase)) + distance * np.dtype(self.store).itemsize
         arguments = self.backend.pack(kernel, array=array, slots=slots, buffer=buffer)
         kernel.bind(arguments, 0, len(self.item))()
         self.backend.synchronize()
 
 
-#: Number of populations of a rank that 32-bit slot numbers can address.
+#: Number of values of a rank that 32-bit slot numbers can address.
 MAX_SLOTS = 1 << 32
 
 
 def check_slots(count: int) -> None:
-    """Raise ValueError if a rank has more populations than 32-bit slot numbers can address."""
+    """Raise ValueError if a rank has more values than 32-bit slot numbers can address."""
     if count >= MAX_SLOTS:
-        raise ValueError(f"{count} populations on one rank are more than 2^32; use more ranks")
+        times = count // MAX_SLOTS + 1
+        raise ValueError(f"{count} values on one rank are not below 2^32; use {times} times as many ranks")

@@ -7,7 +7,7 @@ q stride + i. Copies of populations of other ranks begin at slot Q stride.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,11 @@ from seiche.domain.world import World
 from seiche.flow.layout import HaloMode, Layout, check_slots
 from seiche.flow.region import Region
 from seiche.flow.runs import RUN, runs_of
-from seiche.halo.plan import build_plan
+from seiche.halo.plan import Slots, build_plan
 from seiche.kernels.registry.sites import list_slots
 
+#: By peer, keys of values of its sites and the local slots of their copies.
+Requests: TypeAlias = dict[int, list[tuple[npt.NDArray[np.int64], Slots]]]
 #: The distance between the arrays of two directions must not be a multiple of the page size, since this would cause
 #: cache set conflicts; `_OFFSET` is its remainder.
 _PAGE, _OFFSET = 4096, 384
@@ -54,7 +56,7 @@ class ListLayout(Layout):
 
         shape = (Q - 1, self.stride)
         adjacency = backend.zeros(shape, np.uint32) if backend.host_memory else np.zeros(shape, np.uint32)
-        requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
+        requests: Requests = {}
         copies = Q * self.stride
         for q in range(1, Q):
             upwind = region.neighbour(int(opposite[q]))
@@ -151,9 +153,7 @@ class ListLayout(Layout):
         return np.asarray(self.backend.download(self._adjacency[q - 1])[self.item[rows]], np.uint32)
 
 
-def merged(
-    requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]],
-) -> dict[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]:
+def merged(requests: Requests) -> dict[int, tuple[npt.NDArray[np.int64], Slots]]:
     """Return the concatenated keys and slots of each peer."""
     return {
         peer: (np.concatenate([keys for keys, _ in pairs]), np.concatenate([slots for _, slots in pairs]))

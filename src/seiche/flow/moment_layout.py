@@ -17,11 +17,13 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.domain.sites import LinkKind
 from seiche.domain.world import World
-from seiche.flow.layout import HALF_SCALE, OutgoingPopulations, Use
+from seiche.flow.layout import HALF_SCALE, OutgoingPopulations, Use, check_slots
+from seiche.flow.list_layout import Requests
 from seiche.flow.moment_links import MomentLinks
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
 from seiche.flow.velocity_set import VelocitySet
+from seiche.halo.plan import narrowed
 from seiche.kernels.registry.flow import MOMENT_EDGE, outgoing_populations, rebuilt_populations
 
 #: Coefficients per site. The first four, density and momentum, are stored as float32 if the others are float16.
@@ -99,6 +101,14 @@ class MomentLayout(TileLayout):
     def _values_per_site(self) -> int:
         return values_per_site(self.store)
 
+    def _check_size(self, tiles: int) -> None:
+        """Accept 2^32 / 14 tiles: the table stores slots divided by the volume of a tile."""
+        check_slots(tiles * self.values_per_site)
+
+    def _table_entries(self) -> npt.NDArray[np.int64]:
+        """Return the first slots of the 27 neighbours of each owned tile, divided by the volume of a tile."""
+        return self._neighbours * self.values_per_site
+
     def _order(
         self, tile_coordinates: npt.NDArray[np.int64], at_boundary: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.int64]:
@@ -133,6 +143,7 @@ class MomentLayout(TileLayout):
             read_links, state = (
                 mask if len(links.sites) else np.zeros(1, np.uint32) for mask in (links.read_links, links.state)
             )
+            check_slots(links.slots)
             self._tables = {
                 "link_rows": backend.upload(row_of_site),
                 "link_masks": backend.upload(read_links),
@@ -141,9 +152,9 @@ class MomentLayout(TileLayout):
             self._state_masks = backend.upload(state)
         return self._tables
 
-    def _requests(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
+    def _requests(self, region: Region) -> Requests:
         """Return, by peer, the keys of the coefficients of its sites next to owned sites, and their local slots."""
-        requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
+        requests: Requests = {}
         if self.interior == self.items:
             return requests
         neighbours = np.unique(np.concatenate([region.neighbour(q) for q in range(1, self.velocity_set.Q)]))
@@ -156,7 +167,7 @@ class MomentLayout(TileLayout):
             value_index = np.arange(self.values_per_site)[:, None]
             keys = remote[from_peer] * self.values_per_site + value_index
             slots = self._slot(value_index, items[from_peer])
-            requests[int(peer)] = [(keys.reshape(-1), slots.reshape(-1).astype(np.uint32))]
+            requests[int(peer)] = [(keys.reshape(-1), slots.reshape(-1))]
         return requests
 
     @property
@@ -226,7 +237,7 @@ class MomentLayout(TileLayout):
     def _stored(self, phase: int, value_index: int) -> npt.NDArray[Any]:
         """Return the stored value `value_index` of each owned site, (n_owned,), in the storage precision."""
         buffer = self.backend.zeros(len(self.item), self.store)
-        self._move("Pack", phase, self.backend.upload(self._slot(value_index, self.item).astype(np.uint32)), buffer)
+        self._move("Pack", phase, self.backend.upload(narrowed(self._slot(value_index, self.item))), buffer)
         return self.backend.download(buffer)
 
     def _store(self, column: Callable[[int], npt.NDArray[Any]]) -> None:
@@ -238,10 +249,10 @@ class MomentLayout(TileLayout):
         tile *= self.values_per_site * self.volume
         first = 0
         for width in GROUPS[self.store]:
-            slots = (tile + (first * self.volume + lane * width)).astype(np.uint32)
+            slots = narrowed(tile + (first * self.volume + lane * width))
             for k in range(width):
                 values = np.ascontiguousarray(column(first + k), self.store)
-                self._move("Unpack", 0, self.backend.upload(slots + np.uint32(k)), self.backend.upload(values))
+                self._move("Unpack", 0, self.backend.upload(slots + slots.dtype.type(k)), self.backend.upload(values))
             first += width
 
     def members(self, phase: int) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from seiche.domain.site_rows import SiteRows
 from seiche.domain.sites import SiteSet
 from seiche.flow.velocity_set import D3Q19, VelocitySet
 
+#: Maximum number of sites of a vessel: tables of neighbours store their numbers in 31 bits.
+MAX_SITES = (1 << 31) - 1
+
 
 @dataclass(frozen=True)
 class Region:

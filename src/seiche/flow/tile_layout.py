@@ -18,9 +18,9 @@ from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.layout import HaloMode, Layout, check_slots
-from seiche.flow.list_layout import merged
+from seiche.flow.list_layout import Requests, merged
 from seiche.flow.region import Region
-from seiche.halo.plan import build_plan
+from seiche.halo.plan import Slots, build_plan, narrowed
 from seiche.kernels.registry.sites import tile_items
 
 _NEIGHBOUR_OFFSETS = [(dx, dy, dz) for dz in (-1, 0, 1) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
@@ -55,9 +55,8 @@ class TileLayout(Layout):
         self.item = self._items(region)
         walls, wall_rows = self._walls(region)
         tiles = len(self._keys)
-        check_slots(tiles * self.values_per_site * self.volume)
-        first_slots = self._neighbours * (self.values_per_site * self.volume)
-        table = np.concatenate([first_slots, wall_rows[:, None]], axis=1).astype(np.uint32)
+        self._check_size(tiles)
+        table = np.concatenate([self._table_entries(), wall_rows[:, None]], axis=1).astype(np.uint32)
         self._table, self._walls_array = backend.upload(table), backend.upload(walls)
         self.arrays = [backend.zeros(tiles * self.values_per_site * self.volume, store) for _ in range(2)]
         self.plan = build_plan(world, merged(self._requests(region)), lambda keys: self._locate(region, keys))
@@ -70,6 +69,14 @@ class TileLayout(Layout):
 
     def _values_per_site(self) -> int:
         return self.velocity_set.Q
+
+    def _check_size(self, tiles: int) -> None:
+        """Raise ValueError if the numbers in the tables of `tiles` tiles do not have enough bits."""
+        check_slots(tiles * self.values_per_site * self.volume)
+
+    def _table_entries(self) -> npt.NDArray[np.int64]:
+        """Return what the table stores of the 27 neighbours of each owned tile: their first slots."""
+        return self._neighbours * (self.values_per_site * self.volume)
 
     def _order(
         self, tile_coordinates: npt.NDArray[np.int64], at_boundary: npt.NDArray[np.bool_]
@@ -164,9 +171,9 @@ class TileLayout(Layout):
         rows = np.where(has_walls, np.cumsum(has_walls) - 1, _NO_WALLS)
         return np.ascontiguousarray(mask[has_walls]) if has_walls.any() else np.zeros((1, self.volume), np.uint32), rows
 
-    def _requests(self, region: Region) -> dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]]:
+    def _requests(self, region: Region) -> Requests:
         """Return, by peer, the keys of the populations that edge sites read from its tiles, and their local slots."""
-        requests: dict[int, list[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]]] = {}
+        requests: Requests = {}
         if self.interior == self.items:
             return requests
         Q, opposite = self.velocity_set.Q, self.velocity_set.opposite
@@ -186,9 +193,9 @@ class TileLayout(Layout):
     def _slot(self, q: int | npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return (item // self.volume * self.values_per_site + q) * self.volume + item % self.volume
 
-    def _locate(self, region: Region, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    def _locate(self, region: Region, keys: npt.NDArray[np.int64]) -> Slots:
         site, q = np.divmod(keys, self.values_per_site)
-        return self._slot(q, self.item[region.rows_of(site)]).astype(np.uint32)
+        return narrowed(self._slot(q, self.item[region.rows_of(site)]))
 
     def kernel_name(self, phase: int) -> str:
         """Return the name of the layout in the kernel registry."""

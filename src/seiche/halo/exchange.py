@@ -15,7 +15,7 @@ from seiche.domain.world import World
 from seiche.errors import TransportError
 from seiche.halo.choice import Decision, Predictor, decide, drifted
 from seiche.halo.launches import Action, Launch, message_launches
-from seiche.halo.plan import HaloPlan, Slots, all_distinct
+from seiche.halo.plan import HaloPlan, Slots, all_distinct, joined_slots
 from seiche.halo.transports import MAX_IN_FLIGHT, Transport, TransportName, open_transport
 from seiche.halo.transports.emulated import is_emulated
 from seiche.halo.trial import timed_exchange
@@ -52,8 +52,7 @@ class _Direction:
         self.transport: Transport = open_transport(
             transport, backend, world, peers=plan.peers, sent=self.sent_bytes, received=self.received_bytes
         )
-        self.source_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *sources]))
-        self.target_slots = backend.upload(np.concatenate([np.zeros(0, np.uint32), *targets]))
+        self.source_slots, self.target_slots = (backend.upload(joined_slots(lists)) for lists in (sources, targets))
         # One launch may unpack several messages only if no two of them write the same element.
         self.disjoint = all_distinct(*targets)
         #: Stream of exchanges without host work. It overlaps with the caller's stream and has priority.

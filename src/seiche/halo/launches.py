@@ -9,14 +9,34 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from seiche.backend import Array, Backend
+from seiche.errors import TransportError
 from seiche.kernels.registry import KernelSpec, Store
-from seiche.kernels.registry.halo import VALUES_PER_GROUP, halo_move, halo_move_groups, halo_pack_parts
+from seiche.kernels.registry.halo import (
+    VALUES_PER_GROUP,
+    halo_move,
+    halo_move_groups,
+    halo_pack_parts,
+    halo_wide_move,
+)
 
 Action: TypeAlias = Literal["Pack", "Unpack", "UnpackAdd"]
 Launch: TypeAlias = Callable[[], None]
 
 #: From this number of values on, each thread moves several; below it, one value per thread uses the device better.
 _MANY_VALUES = 1 << 18
+
+
+def slot_move(action: Action, store: Store, slots: Array) -> KernelSpec:
+    """Return the kernel that copies `slots`, which have 32 or 64 bits, to or from a message.
+
+    Raises:
+        TransportError: values are to be added to slots of 64 bits.
+    """
+    if slots.dtype == np.uint32:
+        return halo_move(action, store)
+    if action == "UnpackAdd":
+        raise TransportError("values can only be added to arrays of at most 2^32 values; use more ranks")
+    return halo_wide_move(action, store)
 
 
 def message_launches(
@@ -49,13 +69,14 @@ def message_launches(
             runs[-1][1] += length
         elif length:
             runs.append([address, length])
-    if action == "Pack" and len(runs) > 1 and backend.is_gpu:
+    wide = slots.dtype != np.uint32
+    if action == "Pack" and len(runs) > 1 and backend.is_gpu and not wide:
         return (_pack_all(backend, store, array, slots, runs),)
     first_slot, launches, processed = backend.pointer(slots), [], 0
     for address, length in runs:
-        slot_address = first_slot + processed * np.dtype(np.uint32).itemsize
+        slot_address = first_slot + processed * slots.dtype.itemsize
         members = {"array": array, "slots": slot_address, "buffer": address}
-        launches.append(_bind_move(backend, halo_move(action, store), length // size, members))
+        launches.append(_bind_move(backend, slot_move(action, store, slots), length // size, members))
         processed += length // size
     return tuple(launches)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,8 @@ import numpy.typing as npt
 from seiche.domain.world import World, raise_together
 from seiche.errors import TransportError
 
-Slots: TypeAlias = npt.NDArray[np.uint32]
+#: Slots are uint32 where all of a rank fit, else int64.
+Slots: TypeAlias = npt.NDArray[Any]
 Keys: TypeAlias = npt.NDArray[np.int64]
 
 #: Request of a rank: by peer, the keys (k,) of the values and the local slots (k,) of their ghosts.
@@ -67,15 +68,30 @@ class HaloPlan:
         return max((int(slots.max()) + 1 for slots in (*self.owned, *self.ghosts) if len(slots)), default=0)
 
 
+def slot_type(*lists: npt.NDArray[np.integer]) -> type[np.uint32] | type[np.int64]:
+    """Return the type of the slots in all `lists`: uint32 if they fit, else int64."""
+    return np.uint32 if max((int(slots.max()) for slots in lists if len(slots)), default=0) < 1 << 32 else np.int64
+
+
+def narrowed(slots: npt.NDArray[np.int64]) -> Slots:
+    """Return `slots` as uint32 if they fit, else as they are."""
+    return slots.astype(slot_type(slots), copy=False)
+
+
 def plan_of_sizes(peers: Sequence[int], sent: Sequence[int], received: Sequence[int]) -> HaloPlan:
     """Return the plan of a *gather* whose messages have the given numbers of values; slots are set later."""
     owned, ghosts = (tuple(np.zeros(count, np.uint32) for count in counts) for counts in (sent, received))
     return HaloPlan(tuple(peers), owned, ghosts, sized=True)
 
 
+def joined_slots(lists: Sequence[Slots]) -> Slots:
+    """Return the slots of all `lists`."""
+    return np.concatenate(lists) if lists else np.zeros(0, np.uint32)
+
+
 def all_distinct(*lists: Slots) -> bool:
     """Return whether no slot occurs twice in all lists together."""
-    ordered = np.sort(np.concatenate([np.zeros(0, np.uint32), *lists]))
+    ordered = np.sort(joined_slots(lists))
     return not bool(np.any(ordered[1:] == ordered[:-1]))
 
 
@@ -101,16 +117,18 @@ def build_plan(world: World, requests: Request, locate: Callable[[Keys], npt.NDA
     owned: dict[int, Slots] = {}
     for peer, keys in incoming.items():
         slots = np.asarray(locate(keys)).astype(np.int64)
-        not_owned = np.flatnonzero((slots < 0) | (slots > np.iinfo(np.uint32).max))
+        not_owned = np.flatnonzero(slots < 0)
         if len(not_owned):
             problem = problem or (
                 f"rank {peer} requests key {int(keys[not_owned[0]])} ({len(not_owned)} of {len(keys)} keys)"
                 f" from rank {world.rank}, which does not own it"
             )
-        owned[peer] = np.where(slots < 0, 0, slots).astype(np.uint32)
+        owned[peer] = np.where(slots < 0, 0, slots)
     raise_together(world, problem)
     empty = np.zeros(0, np.uint32)
     ghosts = {peer: slots for peer, (_, slots) in requests.items() if len(slots)}
+    kind = slot_type(*owned.values(), *ghosts.values())
+    owned, ghosts = ({peer: slots.astype(kind) for peer, slots in lists.items()} for lists in (owned, ghosts))
     peers = tuple(sorted(owned.keys() | ghosts.keys()))
     plan = None
     try:
@@ -124,7 +142,7 @@ def build_plan(world: World, requests: Request, locate: Callable[[Keys], npt.NDA
 
 def _in_memory_order(keys: npt.ArrayLike, slots: npt.ArrayLike) -> tuple[Keys, Slots]:
     order = np.argsort(slots, kind="stable")
-    return np.asarray(keys, np.int64)[order], np.asarray(slots, np.uint32)[order]
+    return np.asarray(keys, np.int64)[order], np.asarray(slots)[order]
 
 
 def _check_requests(world: World, requests: Request) -> str | None:

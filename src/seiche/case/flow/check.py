@@ -6,15 +6,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from seiche.backend import Backend, open_backend
 from seiche.case.check import check_lines
 from seiche.case.flow.estimates import flow_estimates
 from seiche.case.flow.limits import run_notes
-from seiche.case.flow.memory import predict
+from seiche.case.flow.memory import Prediction, predict
 from seiche.case.flow.setup import FlowSetup
+from seiche.domain.world import World
 from seiche.errors import BackendUnavailable
 from seiche.flow.choice import recommendation
 from seiche.flow.layout import MAX_SLOTS
 from seiche.flow.model import VelocityIolet
+from seiche.flow.region import MAX_SITES
 
 #: Margin for ranks with more sites than the mean, and for populations from other ranks.
 _IMBALANCE = 1.05
@@ -34,7 +37,8 @@ def flow_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
 def _geometry_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     sites = setup.vessel.sites
     yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
-    yield "fluid sites", f"{len(sites):,} in a box of {' x '.join(str(n) for n in sites.shape)}"
+    excess = f"; more than the {MAX_SITES:,} that have numbers: use a larger spacing" if len(sites) > MAX_SITES else ""
+    yield "fluid sites", f"{len(sites):,} in a box of {' x '.join(str(n) for n in sites.shape)}{excess}"
     yield "spacing", f"{sites.spacing:.4g} m"
     for plane, iolet in zip(sites.iolets, setup.model.iolets, strict=True):
         radius = f", radius {plane.radius:.4g} m" if plane.radius is not None else ""
@@ -63,7 +67,10 @@ def _scale_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
 
 def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> Iterator[tuple[str, str]]:
     """Yield the memory and time of the flow; `remark` is appended to the memory."""
-    bandwidth = _bandwidth(setup) if measure else None
+    from seiche.observe.bandwidth import copy_bandwidth
+
+    backend = _backend(setup) if measure else None
+    bandwidth = copy_bandwidth(backend, World.serial()) if backend is not None else None
     yield "device", f"{setup.case.run.device}, compute {setup.precision.compute}, storage {setup.precision.storage}"
     if bandwidth is not None:
         yield "copy bandwidth", f"{bandwidth / 1e9:.1f} GB/s (measured now)"
@@ -72,26 +79,32 @@ def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> 
         cost += f", {row.traffic:.0f} B per site and step"
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"
-        if row.populations >= ranks * MAX_SLOTS:
-            cost += (
-                f"; needs {math.ceil(row.populations * _IMBALANCE / MAX_SLOTS)} ranks: at most 2^32 populations each"
-            )
-        yield f"layout {row.layout}", cost
+        yield f"layout {row.layout}", cost + limits(row, ranks, backend)
     if setup.case.lattice.layout == "auto":
         sites, storage, model = setup.vessel.sites, setup.precision.storage, setup.model
         device, immersed = setup.case.run.device, setup.immersed
         yield "layout auto", recommendation(sites, storage, device, model, immersed=immersed)
 
 
-def _bandwidth(setup: FlowSetup) -> float | None:
-    """Return the copy bandwidth (bytes/s) of the device of the case; None if this host lacks the device."""
-    from seiche.backend import open_backend
-    from seiche.domain.world import World
-    from seiche.observe.bandwidth import copy_bandwidth
+def limits(row: Prediction, ranks: int, backend: Backend | None) -> str:
+    """Return what a layout needs if `ranks` ranks cannot number its populations or `backend` cannot store them."""
+    text = ""
+    if row.populations >= ranks * MAX_SLOTS:
+        text = f"; needs {math.ceil(row.populations * _IMBALANCE / MAX_SLOTS)} ranks: at most 2^32 populations each"
+    if backend is not None:
+        free = backend.free_memory()
+        needed, given = math.ceil(row.memory * _IMBALANCE / free), ranks if backend.is_gpu else 1
+        if needed > given:
+            place = "GPUs" if backend.is_gpu else "hosts"
+            text += f"; needs {needed} {place} with the {free / 1e9:.3g} GB that are free here"
+    return text
 
-    world, run = World.serial(), setup.case.run
+
+def _backend(setup: FlowSetup) -> Backend | None:
+    """Return the device of the case; None if this host lacks it."""
+    run = setup.case.run
     try:
-        return copy_bandwidth(open_backend(run.device, world.threads(run.threads), 0), world)
+        return open_backend(run.device, World.serial().threads(run.threads), 0)
     except BackendUnavailable:
         return None
 

@@ -20,7 +20,7 @@ from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 class Prediction:
     """Cost of a layout: total `memory` of all ranks in bytes, `traffic` in bytes per site and step, `seconds` per run.
 
-    `populations` is their number on all ranks; each rank must have fewer than 2^32, the range of its slot numbers.
+    `populations` is the number of those on all ranks with 32-bit slot numbers; each rank must have fewer than 2^32.
     """
 
     layout: str
@@ -46,7 +46,7 @@ def predict(setup: FlowSetup, bandwidth: float | None = None) -> list[Prediction
             continue
         seconds = len(sites) * traffic * setup.steps / bandwidth if bandwidth else None
         memory = memory_of(sites, layout, storage, velocity_set) + rate * len(sites)
-        rows.append(Prediction(layout, memory, traffic, seconds, populations_of(sites, layout, storage, velocity_set)))
+        rows.append(Prediction(layout, memory, traffic, seconds, populations_of(sites, layout, velocity_set)))
     return rows
 
 
@@ -64,10 +64,11 @@ def memory_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: Ve
     return float(occupancy(sites, edge).tiles * (edge**3 * (2 * populations + masks) + 112))
 
 
-def populations_of(sites: SiteSet, layout: LayoutName, storage: str, velocity_set: VelocitySet = D3Q19) -> float:
-    """Return the number of stored values in one copy of all populations or moments, on all ranks."""
+def populations_of(sites: SiteSet, layout: LayoutName, velocity_set: VelocitySet = D3Q19) -> float:
+    """Return the number of populations in one copy on all ranks; 0 for moments, whose slot numbers have 64 bits."""
+    if layout == "moments":
+        return 0.0
     if layout.startswith("list"):
         return float(len(sites)) * velocity_set.Q
     edge = tile_edge(layout)
-    per_site = values_per_site(storage) if layout == "moments" else velocity_set.Q
-    return float(occupancy(sites, edge).tiles) * edge**3 * per_site
+    return float(occupancy(sites, edge).tiles) * edge**3 * velocity_set.Q

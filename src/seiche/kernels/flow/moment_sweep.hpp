@@ -83,11 +83,12 @@ struct MomentSweep {
   template <bool walled>
   SEICHE_FN void run(const Team& team, Index tile, const u32* adjacent_tiles, Index mask_offset,
                      Scratch& scratch) const {
-    const u32 first = static_cast<u32>(tile) * (M * V);
+    const u32 own_entry = static_cast<u32>(tile) * M;  // 32 bits: fewer registers until it is used
     team.for_each(V, [&](int site) {
       const u32 wall = walled ? layout.walls[mask_offset + site] : 0u;
       if (wall & Layout::not_fluid) return;
-      stream_inside_tile<walled>(layout.coefficients(layout.f_in + first, site), site, wall, scratch);
+      stream_inside_tile<walled>(layout.coefficients(layout.f_in + Layout::first_slot(own_entry), site), site, wall,
+                                 scratch);
       if (wall & Layout::has_link_values) take_values(layout.link_rows[mask_offset + site], site, scratch);
     });
     team.for_each(neighbour_sites<27>(), [&](int neighbour) {
@@ -95,7 +96,7 @@ struct MomentSweep {
     });
     team.barrier();
     team.for_each(V, [&](int site) {
-      Store* target = layout.f_out + first;
+      Store* target = layout.f_out + Layout::first_slot(own_entry);
       const u32 wall = walled ? layout.walls[mask_offset + site] : 0u;
       if (wall & Layout::not_fluid) {
         if (wall != Layout::empty)
@@ -165,11 +166,12 @@ struct MomentSweep {
     z = Neighbour::dz == 0 ? (shared_axes == 2 ? second : first) : (Neighbour::dz < 0 ? -1 : B);
   }
   template <bool walled, int r>
-  SEICHE_FN void stream_from(int neighbour, u32 first, const u32* walls, Scratch& scratch) const {
+  SEICHE_FN void stream_from(int neighbour, u32 entry, const u32* walls, Scratch& scratch) const {
     using Neighbour = AdjacentTile<L, B, r>;
     int x, y, z;
     adjacent<r>(neighbour, x, y, z);
-    const auto m = layout.coefficients(layout.f_in + first, Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1)));
+    const int lane = Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1));
+    const auto m = layout.coefficients(layout.f_in + Layout::first_slot(entry), lane);
     static_for<1, Q>([&]<int q>() {
       constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
       if constexpr (Neighbour::streams_into_tile(q)) {
@@ -202,7 +204,8 @@ struct MomentSweep {
         });
       });
     });
-    static_for<0, 27>([&]<int r>() SEICHE_INLINED { stream_rows_from<r>(adjacent_tiles[r], scratch); });
+    static_for<0, 27>([&]<int r>()
+                          SEICHE_INLINED { stream_rows_from<r>(Layout::first_slot(adjacent_tiles[r]), scratch); });
     const bool walled = adjacent_tiles[Layout::wall_entry] != Layout::no_walls;
     const Index mask_offset = walled ? static_cast<Index>(adjacent_tiles[Layout::wall_entry]) * V : 0;
     if (walled) bounce(first, mask_offset, scratch);
@@ -223,7 +226,7 @@ struct MomentSweep {
     }
   }
   template <int r>
-  SEICHE_FN void stream_rows_from(u32 first, Scratch& scratch) const {
+  SEICHE_FN void stream_rows_from(Index first, Scratch& scratch) const {
     using Neighbour = AdjacentTile<L, B, r>;
     constexpr int sites = Neighbour::sites(), row_length = Neighbour::dx == 0 ? B : 1;
     for (int row = 0; row < sites; row += row_length) {

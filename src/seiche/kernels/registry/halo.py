@@ -20,6 +20,11 @@ def halo_move(action: Literal["Pack", "Unpack", "UnpackAdd"], store: Store) -> K
     return KernelSpec(f"{action}<{CPP_TYPE[store]}>", "halo/move.hpp", pointers("array slots buffer"))
 
 
+def halo_wide_move(action: Literal["Pack", "Unpack"], store: Store) -> KernelSpec:
+    """Copy like `halo_move` between a message and slots with 64-bit numbers."""
+    return KernelSpec(f"Wide{action}<{CPP_TYPE[store]}>", "halo/wide.hpp", pointers("array slots buffer"))
+
+
 def halo_pack_parts(store: Store) -> KernelSpec:
     """Copy slots of an array to several messages."""
     members: Members = (*pointers("array slots buffers starts"), ("parts", "int32"))
@@ -58,5 +63,8 @@ def built_kernels() -> Iterator[KernelSpec]:
 
 
 def other_kernels() -> Iterator[KernelSpec]:
-    """Yield representatives of kernels compiled on first use: those that only GPUs need."""
+    """Yield representatives of kernels compiled on first use: those that only GPUs or very large ranks need."""
     yield from map(halo_pack_parts, STORES)
+    for store in STORES:
+        for move in (halo_wide_move("Pack", store), halo_wide_move("Unpack", store)):
+            yield from (move, halo_move_groups(move))
