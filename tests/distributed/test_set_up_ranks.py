@@ -23,6 +23,7 @@ from seiche.domain.voxelise import voxelise
 from seiche.domain.voxels import VoxelImage, VoxelRegion, surface_of_region
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
+from seiche.flow import FlowModel, Newtonian, Precision, PressureIolet, Regularised, Solver
 from seiche.io.formats.gmy import read_gmy, write_gmy
 
 NO_MEMORY = Path("/no such folder")
@@ -174,3 +175,37 @@ def test_rank_zero_needs_no_more_memory_than_others(name: str):
     peaks = np.array(world.allgather(peak))
     assert len(sites) > 180_000
     assert peaks[0] <= 1.1 * np.median(peaks)
+
+
+def reset_peak_memory() -> int:
+    """Set the recorded peak of the resident memory of this process to the present one and return it, in bytes."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return peak_memory()
+
+
+def peak_memory() -> int:
+    """Return the largest resident memory of this process, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+@pytest.mark.ranks(2, 4)
+@pytest.mark.parametrize(("layout", "storage"), [("moments", "float32"), ("list-aa", "float64")])
+def test_rank_zero_needs_no_more_memory_than_others_up_to_the_first_step(layout: str, storage: str):
+    """Resident memory of each rank, also of libraries, at the peak from the vessel to the first step."""
+    pytest.importorskip("pymetis")
+    pytest.importorskip("scipy.sparse.csgraph")
+    world = World.from_mpi()
+    compute = "float32" if layout == "moments" else "float64"
+    model = FlowModel(Newtonian(0.1), Regularised(), iolets=(PressureIolet(1.001), PressureIolet(0.999)))
+    options = {"layout": layout, "precision": Precision(compute, storage), "world": world, "threads": 1}
+    small = tube(6.0, 40.0, 1.0)
+    Solver(small, model, **options).advance(1)  # imports and compiles
+    before = reset_peak_memory()
+    with set_up_on(world):
+        sites = tube(40.0, 600.0, 1.0)
+    solver = Solver(sites, model, **options)
+    solver.advance(1)
+    peaks = np.array(world.allgather(peak_memory() - before))
+    assert len(sites) > 3_000_000
+    assert peaks[0] <= 1.1 * np.median(peaks), f"{peaks / 1e6} MB"

@@ -11,12 +11,13 @@ import pytest
 from flow_cases import tilted_tube
 
 from seiche.domain import shared_memory
-from seiche.domain.partition import partition
+from seiche.domain.partition import owners, owners_of
 from seiche.domain.rank_locations import hosts_of
 from seiche.domain.rank_mapping import host_numbers
 from seiche.domain.set_up_ranks import set_up_on
 from seiche.domain.shared_memory import shared_array
-from seiche.domain.sharing import on_root, owners
+from seiche.domain.sharing import on_root
+from seiche.domain.site_owners import SiteOwners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -38,7 +39,9 @@ def test_sites_of_all_ranks_are_those_of_one(memory: Path, monkeypatch: pytest.M
         np.testing.assert_array_equal(getattr(sites, item.name), getattr(expected, item.name), err_msg=item.name)
     assert sites.fingerprint == expected.fingerprint
     assert world.size == 1 or not sites.coords.flags.writeable
-    np.testing.assert_array_equal(owners(sites, world), partition(expected, world.size, hosts=host_numbers(world)))
+    owner, single = owners(sites, world), owners_of(expected, world.size, hosts=host_numbers(world))
+    np.testing.assert_array_equal(owner.expanded(), single.expanded())
+    np.testing.assert_array_equal(owner.start, single.start)
 
 
 @pytest.mark.ranks(2, nodes=("2+1",))
@@ -80,10 +83,15 @@ def test_neighbours_of_a_part_are_those_of_the_whole(wraps: tuple[bool, bool, bo
     owner = random.integers(0, 3, len(sites)).astype(np.int32)
     owner[coords[:, 0] < 4] = 0  # rank 1 and 2 have boxes of their own
     for rank in range(4):  # rank 3 has nothing
-        region = Region(sites, owner, rank)
+        region = Region(sites, SiteOwners.of(owner), rank)
         np.testing.assert_array_equal(region.rows_of(region.owned), np.arange(len(region.owned)))
         others = np.append(np.flatnonzero(owner != rank), -1)
         assert np.all(region.rows_of(others) == -1)
         for q in range(1, 19):
             expected = sites.find(region.coords + region.velocity_set.vectors[q])
             np.testing.assert_array_equal(region.neighbour(q), expected)
+            np.testing.assert_array_equal(region.own_neighbour(q), region.rows_of(expected))
+            remote = np.flatnonzero((expected >= 0) & (owner[expected] != rank))
+            rows, neighbours = region.remote_neighbour(q)
+            np.testing.assert_array_equal(rows, remote)
+            np.testing.assert_array_equal(neighbours, expected[remote])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from seiche.domain.site_owners import SiteOwners
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow.components import components
@@ -24,7 +25,7 @@ def scattered(shape: tuple[int, int, int], share: float, seed: int) -> tuple[Sit
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.6])
 def test_components_are_those_of_an_image(share: str):
     sites, fluid = scattered((9, 11, 13), share, 3)
-    result, count = components(Region(sites, np.zeros(len(sites), np.int32), 0), World.serial())
+    result, count = components(Region(sites, SiteOwners.of(np.zeros(len(sites), np.int32)), 0), World.serial())
     structure = ndimage.generate_binary_structure(3, 2)  # D3Q19: faces and edges
     labels, expected = ndimage.label(fluid, structure)
     assert count == expected
@@ -40,7 +41,7 @@ def test_periodic_sides_join_components():
     counts = []
     for periodic in ((False, False, False), (False, True, False), (False, True, True)):
         sites = SiteSet((1, 6, 8), coords, 1.0, periodic=periodic)
-        counts.append(components(Region(sites, owner, 0), World.serial())[1])
+        counts.append(components(Region(sites, SiteOwners.of(owner), 0), World.serial())[1])
     assert counts == [4, 2, 1]
 
 

@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Partitions of the sites among ranks: graph partition by METIS, space-filling curve, or slabs."""
+"""Partitions of the sites among ranks: graph partition by METIS, space-filling curve, or slabs.
+
+All ranks create the graph of cubes of sites and the owners that follow from its partition; rank 0 divides the graph,
+whose size does not grow with the vessel. See docs/decisions/0037-partition-by-all-ranks.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.domain.rank_mapping import MAX_MAPPED_PARTS, ranks_of_parts
-from seiche.domain.rows import distinct
-from seiche.domain.sites import LINK_VECTORS, SiteSet
+from seiche.domain.block_graph import BlockGraph, cubes_of, layer_weights, slab_owners
+from seiche.domain.rank_mapping import MAX_MAPPED_PARTS, host_numbers, ranks_of_parts
+from seiche.domain.set_up_ranks import set_up_on, set_up_world
+from seiche.domain.sharing import on_all, shared_from_root
+from seiche.domain.site_owners import SiteOwners
+from seiche.domain.site_rows import SiteRows
+from seiche.domain.sites import SiteSet
+from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.set_up import set_up_stage
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Weights: TypeAlias = npt.NDArray[np.float64]
@@ -20,16 +30,13 @@ Weights: TypeAlias = npt.NDArray[np.float64]
 #: Names of the methods in case files.
 METHODS = ("metis", "curve", "slabs")
 
-#: One of each pair of opposite D3Q19 directions (the first non-zero component is positive). Shape (9, 3).
-_HALF_D3Q19 = LINK_VECTORS[13:][np.abs(LINK_VECTORS[13:]).sum(axis=1) <= 2].astype(np.int64)
-#: Sites processed per pass, so that work arrays fit in the cache.
-_CHUNK = 1 << 19
-#: Maximum vertices of a coarsened graph, and minimum vertices per part.
-_MAX_VERTICES, _MIN_VERTICES_PER_PART = 200_000, 256
+#: Bounds of the vertices of a coarsened graph, sites of a part for each vertex, and minimum vertices per part. METIS
+#: takes about 1.3 kB per vertex on rank 0; the sites of a part take 50 to 100 B each on their rank.
+_MIN_VERTICES, _MAX_VERTICES, _SITES_PER_VERTEX, _MIN_VERTICES_PER_PART = 60_000, 200_000, 20, 256
 #: METIS uses 32-bit integers: weights are scaled to a sum below this.
 _MAX_WEIGHT = 1 << 30
 #: A METIS partition is accepted up to this ratio of the heaviest part to the mean, or if it is as even as the curve's.
-_IMBALANCE = 1.03
+_IMBALANCE = 1.02
 #: Up to this many parts recursive bisection is tried first: on vessels it cuts 5 to 30 % fewer links than k-way.
 _MAX_BISECTED_PARTS = 64
 
@@ -41,7 +48,7 @@ def partition(
     method: str = "metis",
     weights: npt.NDArray[Any] | None = None,
     block: int = 1,
-    most_vertices: int = _MAX_VERTICES,
+    most_vertices: int | None = None,
     hosts: Sequence[int] = (),
 ) -> npt.NDArray[np.int32]:
     """Return the owner of every site, (n,) int32 in 0 ... parts - 1; the same on every call and rank.
@@ -51,106 +58,105 @@ def partition(
         parts: number of parts; each has at least one block.
         method: `metis` cuts few links, `curve` (Hilbert order of the blocks) is fast and needs little memory, `slabs`
             cuts between layers of blocks across the longest direction: for boxes and straight tubes. With the first
-            two, no part exceeds the mean plus the heaviest block, or 1.03 times the mean if that is larger. The curve
+            two, no part exceeds the mean plus the heaviest block, or 1.02 times the mean if that is larger. The curve
             replaces METIS where it is more even.
         weights: cost of each site (n,), at least 0; None counts sites.
         block: edge of the cubes of sites (aligned with coordinate 0) that are not divided.
-        most_vertices: METIS uses cubes of 2, 4, 8 ... times `block` if there are more blocks than this.
+        most_vertices: cubes of 2, 4, 8 ... times `block` are not divided if there are more blocks than this; by default
+            a number that bounds the memory of rank 0.
         hosts: host of each rank, numbers from 0; parts of METIS with many common links go to ranks of one host.
 
     Raises:
         CaseError: more parts than blocks, or invalid `parts`, `method`, `weights` or `block`.
     """
+    cuts: dict[str, Any] = {"method": method, "weights": weights, "block": block, "most_vertices": most_vertices}
+    return owners_of(sites, parts, hosts=hosts, **cuts).expanded()
+
+
+def owners_of(
+    sites: SiteSet,
+    parts: int,
+    *,
+    method: str = "metis",
+    weights: npt.NDArray[Any] | None = None,
+    block: int = 1,
+    most_vertices: int | None = None,
+    hosts: Sequence[int] = (),
+) -> SiteOwners:
+    """Return the result of `partition` as pieces of consecutive sites (collective in a set-up)."""
     if parts < 1 or block < 1:
         raise CaseError(f"expected at least one part and blocks of at least one site: {parts}, {block}")
     if method not in METHODS:
         raise CaseError(f"partition {method!r} is unknown: use one of {', '.join(map(repr, METHODS))}")
-    site_weights = _site_weights(len(sites), weights)
+    values, rows = on_all(lambda: _site_weights(len(sites), weights)), sites.rows
     if parts == 1 and len(sites):
-        return np.zeros(len(sites), np.int32)
-    grid, block_of_site = _blocks(sites, block)
-    if not len(grid):
+        return SiteOwners(np.zeros(1, np.int64), np.zeros(1, np.int32), len(sites))
+    blocks = cubes_of(rows, block)
+    if not len(blocks):
         raise CaseError("there are no fluid sites to distribute over the ranks")
-    if parts > len(grid):
+    if parts > len(blocks):
         unit = "fluid sites" if block == 1 else f"blocks of {block}^3 sites with fluid"
-        raise CaseError(f"{parts} ranks cannot share {len(grid)} {unit}; use at most {len(grid)} ranks")
-    block_weights: Weights = np.bincount(block_of_site, site_weights, len(grid)).astype(np.float64)
+        raise CaseError(f"{parts} ranks cannot share {len(blocks)} {unit}; use at most {len(blocks)} ranks")
     if method == "slabs":
-        return _cut_slabs(grid, block_weights, parts)[block_of_site]
-    if method == "curve" or parts == len(grid):
-        return _cut_curve(grid, block_weights, parts)[block_of_site]
-    blocks, vertex_of_block = grid, np.arange(len(grid))
-    while len(grid) > most_vertices:
-        coarser, vertex_of_vertex = distinct(grid // 2)
-        if len(coarser) < parts * _MIN_VERTICES_PER_PART:
+        return _cut_slabs(rows, blocks, block, values, parts)
+    bound = max(_MIN_VERTICES, len(rows) // (_SITES_PER_VERTEX * parts))
+    edge = _edge(rows, block, parts, min(_MAX_VERTICES, bound) if most_vertices is None else most_vertices)
+    graph = BlockGraph.of(rows, edge, values)
+    if method == "curve" or parts == len(blocks):
+        cut = lambda: _cut_curve(graph.blocks.coords().astype(np.int64), graph.weights, parts)  # noqa: E731
+    else:
+        cut = lambda: _cut_by_metis(graph, parts, hosts)  # noqa: E731
+    return graph.owners(shared_from_root(set_up_world(), cut))
+
+
+@set_up_stage("partition")
+def owners(sites: SiteSet, world: World, **options: Any) -> SiteOwners:
+    """Return the owners of the sites by `partition` with `options` on all ranks of `world` (collective).
+
+    Parts of METIS with many common links go to ranks of one host.
+    """
+    with set_up_on(world):
+        return owners_of(sites, world.size, hosts=host_numbers(world), **options)
+
+
+def _edge(rows: SiteRows, block: int, parts: int, most_vertices: int) -> int:
+    """Return the edge of the cubes that are the vertices of the graph: `block` times a power of two."""
+    edge = block
+    while len(cubes_of(rows, edge)) > most_vertices:
+        if len(cubes_of(rows, 2 * edge)) < parts * _MIN_VERTICES_PER_PART:
             break
-        grid, vertex_of_block = coarser, vertex_of_vertex[vertex_of_block]
-    vertex_weights: Weights = np.bincount(vertex_of_block, block_weights, len(grid)).astype(np.float64)
-    graph = _graph(sites, vertex_of_block[block_of_site], len(grid))
+        edge *= 2
+    return edge
+
+
+def _cut_by_metis(graph: BlockGraph, parts: int, hosts: Sequence[int]) -> npt.NDArray[np.int32]:
+    """Return the rank of every vertex, by METIS or, where it is more even, by the curve."""
+    matrix, weights = graph.matrix(), graph.weights
     candidates = []
     for recursive in (True, False) if parts <= _MAX_BISECTED_PARTS else (False,):
-        vertex_owner = _metis(graph, vertex_weights, parts, recursive)
+        owner = _metis(matrix, weights, parts, recursive)
         if hosts and parts <= MAX_MAPPED_PARTS:
-            vertex_owner = ranks_of_parts(_links_of_parts(graph, vertex_owner, parts), hosts)[vertex_owner]
-        owner = vertex_owner[vertex_of_block]
-        if _heaviest(owner, block_weights, parts) <= _IMBALANCE * block_weights.sum() / parts:
-            return owner[block_of_site]
+            owner = ranks_of_parts(_links_of_parts(matrix, owner, parts), hosts)[owner]
+        if _heaviest(owner, weights, parts) <= _IMBALANCE * weights.sum() / parts:
+            return owner
         candidates.append(owner)
     # With few vertices per part METIS may leave parts empty or very uneven; the curve satisfies its bounds there, too.
-    curve_owner = _cut_curve(blocks, block_weights, parts)
-    limit = _heaviest(curve_owner, block_weights, parts)
-    acceptable = [owner for owner in candidates if _heaviest(owner, block_weights, parts) <= limit]
-    return (acceptable or [curve_owner])[0][block_of_site]
+    curve_owner = _cut_curve(graph.blocks.coords().astype(np.int64), weights, parts)
+    limit = _heaviest(curve_owner, weights, parts)
+    acceptable = [owner for owner in candidates if _heaviest(owner, weights, parts) <= limit]
+    return (acceptable or [curve_owner])[0]
 
 
-def _site_weights(count: int, weights: npt.NDArray[Any] | None) -> Weights:
+def _site_weights(count: int, weights: npt.NDArray[Any] | None) -> Weights | None:
+    """Return valid weights, None if all are equal."""
     if weights is None:
-        return np.ones(count)
+        return None
     values = np.asarray(weights, np.float64)
     if values.shape != (count,):
         raise CaseError(f"partition weights have shape {values.shape}, but there are {count} sites")
     if not np.all(np.isfinite(values)) or np.any(values < 0):
         raise CaseError("partition weights must be finite and not negative")
-    return values if values.any() else np.ones(count)
-
-
-def _blocks(sites: SiteSet, block: int) -> tuple[Indices, Indices]:
-    """Return the coordinates (m, 3) of the blocks with sites, ascending, and the block of every site (n,)."""
-    if block == 1:
-        return sites.coords.astype(np.int64), np.arange(len(sites))
-    return distinct(sites.coords.astype(np.int64) // block)
-
-
-def _links(sites: SiteSet) -> Iterator[tuple[Indices, Indices]]:
-    """Yield the D3Q19 links between fluid sites, one of each opposite pair, as indices of both ends."""
-    find = sites.finder()
-    for begin in range(0, len(sites), _CHUNK):
-        coords = sites.coords[begin : begin + _CHUNK].astype(np.int64)
-        for vector in _HALF_D3Q19:
-            neighbour = find(coords + vector)
-            rows = np.flatnonzero(neighbour >= 0)
-            yield begin + rows, neighbour[rows]
-
-
-def _crossings(sites: SiteSet, vertex_of_site: Indices, count: int) -> tuple[Indices, Indices]:
-    """Return keys (lower vertex * count + higher one) of the linked pairs of vertices, and their numbers of links."""
-    chunks: list[tuple[Indices, Indices]] = []
-    for first, second in _links(sites):
-        ends = np.stack([vertex_of_site[first], vertex_of_site[second]])
-        ends = ends[:, ends[0] != ends[1]]
-        chunks.append(np.unique(ends.min(axis=0) * count + ends.max(axis=0), return_counts=True))
-    keys, number = np.unique(np.concatenate([pairs for pairs, _ in chunks]), return_inverse=True)
-    return keys, np.bincount(number, np.concatenate([links for _, links in chunks]), len(keys)).astype(np.int64)
-
-
-def _graph(sites: SiteSet, vertex_of_site: Indices, count: int) -> Any:
-    """Return the graph of the vertices as a SciPy CSR matrix of the numbers of links between two vertices."""
-    from scipy.sparse import coo_array
-
-    keys, links = _crossings(sites, vertex_of_site, count)
-    lower, higher = (keys // count).astype(np.int32), (keys % count).astype(np.int32)
-    ends = (np.concatenate([lower, higher]), np.concatenate([higher, lower]))
-    return coo_array((np.concatenate([links, links]).astype(np.int32), ends), shape=(count, count)).tocsr()
+    return np.ascontiguousarray(values) if values.any() else None
 
 
 def _links_of_parts(graph: Any, owner: npt.NDArray[np.int32], parts: int) -> Indices:
@@ -197,13 +203,16 @@ def _cut_curve(grid: Indices, weights: Weights, parts: int) -> npt.NDArray[np.in
     return owner
 
 
-def _cut_slabs(grid: Indices, weights: Weights, parts: int) -> npt.NDArray[np.int32]:
-    """Return the part of every block, by layers across the longest direction; CaseError for too few layers."""
-    axis = int(np.argmax(np.ptp(grid, axis=0)))
-    layers, layer = np.unique(grid[:, axis], return_inverse=True)
-    if len(layers) < parts:
-        raise CaseError(f"partition 'slabs' has {len(layers)} layers for {parts} ranks: use 'metis' or 'curve'")
-    return _cut(np.bincount(layer, weights).astype(np.float64), parts)[layer]
+def _cut_slabs(rows: SiteRows, blocks: SiteRows, block: int, weights: Weights | None, parts: int) -> SiteOwners:
+    """Return the owners of sites by layers of blocks across the longest direction; CaseError for too few layers."""
+    axis = int(np.argmax(np.ptp(np.array(blocks.bounds()), axis=0)))
+    layer = np.arange(rows.shape[axis]) // block
+    present = np.bincount(layer, layer_weights(rows, axis, None)) > 0
+    by_layer = np.bincount(layer, layer_weights(rows, axis, weights))[present].astype(np.float64)
+    if len(by_layer) < parts:
+        raise CaseError(f"partition 'slabs' has {len(by_layer)} layers for {parts} ranks: use 'metis' or 'curve'")
+    part = _cut(by_layer, parts)[np.cumsum(present) - 1]
+    return slab_owners(rows, axis, part[layer])
 
 
 def _cut(weights: Weights, parts: int) -> npt.NDArray[np.int32]:

@@ -15,7 +15,6 @@ from seiche.domain.set_up_ranks import joined, set_up_world
 from seiche.domain.shared_memory import shared_array
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError, SeicheError
-from seiche.set_up import set_up_stage
 
 if TYPE_CHECKING:
     from seiche.domain.sites import SiteSet
@@ -103,19 +102,6 @@ def without_arrays(sites: SiteSet) -> SiteSet:
 
 def _arrays_of(sites: SiteSet) -> dict[str, Any]:
     return {name: value for name, value in vars(sites).items() if isinstance(value, np.ndarray)}
-
-
-@set_up_stage("partition")
-def owners(sites: SiteSet, world: World, **options: Any) -> npt.NDArray[np.int32]:
-    """Return the rank of every site, (n,), by `partition` with `options` on rank 0, one copy per host (collective).
-
-    Parts of METIS with many common links go to ranks of one host.
-    """
-    from seiche.domain.partition import partition
-    from seiche.domain.rank_mapping import host_numbers
-
-    hosts = host_numbers(world)
-    return shared_from_root(world, lambda: partition(sites, world.size, hosts=hosts, **options))
 
 
 def shared_from_root(world: World, work: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -68,16 +68,14 @@ def _local(region: Region) -> tuple[Rows, Rows]:
     """Return the component of each owned site on this rank, and the links to other ranks as (row, global site)."""
     count, directions = len(region.owned), range(1, region.velocity_set.Q)
     z_direction = next(q for q in directions if tuple(region.velocity_set.vectors[q]) == (0, 0, 1))
-    following = region.rows_of(region.neighbour(z_direction))[: count - 1]
+    following = region.own_neighbour(z_direction)[: count - 1]
     begins = np.ones(count, bool)
     begins[following[following == np.arange(1, count)]] = False
     run = np.cumsum(begins) - 1
     runs, pairs, remote_links = int(begins.sum()), [np.zeros(0, np.int64)], [np.zeros((0, 2), np.int64)]
     for q in directions:
-        site = region.neighbour(q)
-        row = region.rows_of(site)
-        remote = np.flatnonzero((row < 0) & (site >= 0))
-        remote_links.append(np.stack([remote, site[remote]], axis=1))
+        row = region.own_neighbour(q)
+        remote_links.append(np.stack(region.remote_neighbour(q), axis=1))
         local_rows = np.flatnonzero(row >= 0)
         labels = run[local_rows] * runs + run[row[local_rows]]
         pairs.append(labels[np.flatnonzero(np.diff(labels, prepend=-1))])  # neighbours along z join the same runs

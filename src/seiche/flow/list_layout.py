@@ -19,7 +19,7 @@ from seiche.flow.layout import HaloMode, Layout, check_slots
 from seiche.flow.region import Region
 from seiche.flow.runs import RUN, runs_of
 from seiche.halo.plan import Slots, build_plan
-from seiche.kernels.registry.sites import list_slots
+from seiche.kernels.registry.sites import placed_slots
 
 #: By peer, keys of values of its sites and the local slots of their copies.
 Requests: TypeAlias = dict[int, list[tuple[npt.NDArray[np.int64], Slots]]]
@@ -45,8 +45,7 @@ class ListLayout(Layout):
         remote = np.zeros(count, bool)
         if world.size > 1:
             for q in range(1, Q):
-                upwind = region.neighbour(q)
-                remote |= (upwind >= 0) & (region.owner[upwind] != region.rank)
+                remote[region.remote_neighbour(q)[0]] = True
         order = np.argsort(remote, kind="stable")
         self.item = np.empty(count, np.int64)
         self.item[order] = np.arange(count)
@@ -59,19 +58,17 @@ class ListLayout(Layout):
         requests: Requests = {}
         copies = Q * self.stride
         for q in range(1, Q):
-            upwind = region.neighbour(int(opposite[q]))
             direction = int(opposite[q]) if in_place else q  # of the upwind slot that holds the population along q
             back = q if in_place else int(opposite[q])  # of the slot that a wall returns
-            self._fill_slots(region, upwind, direction, back, adjacency[q - 1])
-            if remote.any():
-                remote_rows = np.flatnonzero((upwind >= 0) & (region.owner[upwind] != region.rank))
-                for peer in np.unique(region.owner[upwind[remote_rows]]):
-                    from_peer = remote_rows[region.owner[upwind[remote_rows]] == peer]
-                    slots = copies + np.arange(len(from_peer))
-                    adjacency[q - 1, self.item[from_peer]] = slots
-                    copies += len(from_peer)
-                    keys = upwind[from_peer].astype(np.int64) * Q + direction
-                    requests.setdefault(int(peer), []).append((keys, slots.astype(np.uint32)))
+            self._fill_slots(region.own_neighbour(int(opposite[q])), direction, back, adjacency[q - 1])
+            remote_rows, upwind = region.remote_neighbour(int(opposite[q]))
+            owner = region.owner[upwind]
+            for peer in np.unique(owner):
+                from_peer = owner == peer
+                slots = copies + np.arange(np.count_nonzero(from_peer))
+                adjacency[q - 1, self.item[remote_rows[from_peer]]] = slots
+                copies += len(slots)
+                requests.setdefault(int(peer), []).append((upwind[from_peer] * Q + direction, slots.astype(np.uint32)))
         self._adjacency = adjacency if backend.host_memory else backend.upload(adjacency)
         self._adjacency_host = (self._adjacency if backend.host_memory else adjacency) if in_place else None
         self._runs: Array | None = None
@@ -84,14 +81,12 @@ class ListLayout(Layout):
         self.plan = build_plan(world, merged(requests), lambda keys: self._locate(region, keys))
 
     def _fill_slots(
-        self, region: Region, upwind: npt.NDArray[np.int32], direction: int, back: int, out: npt.NDArray[np.uint32]
+        self, upwind: npt.NDArray[np.int32], direction: int, back: int, out: npt.NDArray[np.uint32]
     ) -> None:
-        """Set the slots at owned sites and at walls in a row of the adjacency, and 0 at sites of other ranks."""
-        first, row_of = (0, None) if region.is_whole else region.row_table
-        sites, item = 0 if row_of is None else len(row_of), None if region.is_whole else self.item
+        """Set the slots at owned sites and at walls in a row of the adjacency; those of other ranks follow later."""
         run_pass(
-            list_slots(whole=region.is_whole), len(upwind), upwind=upwind, row_of=row_of, first_site=first, sites=sites,
-            item=item, toward=direction * self.stride, back=back * self.stride, out=out,
+            placed_slots(), len(upwind), upwind=upwind, item=self.item, toward=direction * self.stride,
+            back=back * self.stride, out=out,
         )  # fmt: skip
 
     def _slot(self, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

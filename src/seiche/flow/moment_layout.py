@@ -157,13 +157,11 @@ class MomentLayout(TileLayout):
         requests: Requests = {}
         if self.interior == self.items:
             return requests
-        neighbours = np.unique(np.concatenate([region.neighbour(q) for q in range(1, self.velocity_set.Q)]))
-        neighbours = neighbours[neighbours >= 0].astype(np.int64)
-        remote = neighbours[region.owner[neighbours] != region.rank]
-        coords = region.sites.coords[remote].astype(np.int64)
+        remote = np.unique(np.concatenate([region.remote_neighbour(q)[1] for q in range(1, self.velocity_set.Q)]))
+        coords, owner = region.sites.rows.coords_of(remote), region.owner[remote]
         items = self._tile_rows(coords) * self.volume + self._lane(coords)
-        for peer in np.unique(region.owner[remote]):
-            from_peer = region.owner[remote] == peer
+        for peer in np.unique(owner):
+            from_peer = owner == peer
             value_index = np.arange(self.values_per_site)[:, None]
             keys = remote[from_peer] * self.values_per_site + value_index
             slots = self._slot(value_index, items[from_peer])

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.host_passes import offsets, run_pass
+from seiche.domain.site_owners import RankSites, SiteOwners
 from seiche.domain.site_rows import SiteRows
 from seiche.domain.sites import SiteSet
 from seiche.flow.velocity_set import D3Q19, VelocitySet
+from seiche.kernels.registry.sites import remote_links
 
 #: Maximum number of sites of a vessel: tables of neighbours store their numbers in 31 bits.
 MAX_SITES = (1 << 31) - 1
@@ -20,44 +23,31 @@ MAX_SITES = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Region:
-    """The subdomain of rank `rank`; `owner` (n_global,) is the rank of every site."""
+    """The subdomain of rank `rank`; `owner` are the ranks of all sites."""
 
     sites: SiteSet
-    owner: npt.NDArray[np.int32]
+    owner: SiteOwners
     rank: int
     velocity_set: VelocitySet = D3Q19
 
     @cached_property
+    def pieces(self) -> RankSites:
+        """Return the sites of this rank as pieces of consecutive ones."""
+        return self.owner.of_rank(self.rank)
+
+    @cached_property
     def owned(self) -> npt.NDArray[np.int64]:
         """Return the global indices of this rank's sites."""
-        return np.flatnonzero(self.owner == self.rank)
+        return self.pieces.sites()
 
     @property
     def is_whole(self) -> bool:
         """Return whether this rank owns all sites."""
-        return len(self.owned) == len(self.sites)
-
-    @cached_property
-    def row_table(self) -> tuple[int, npt.NDArray[np.int32]]:
-        """Return the first owned site, and the rows in `owned` of all sites from it to the last one.
-
-        -1 on other ranks.
-        """
-        if not len(self.owned):
-            return 0, np.full(1, -1, np.int32)
-        first = int(self.owned[0])
-        table = np.full(int(self.owned[-1]) - first + 1, -1, np.int32)
-        table[self.owned - first] = np.arange(len(self.owned), dtype=np.int32)
-        return first, table
+        return len(self.pieces) == len(self.sites)
 
     def rows_of(self, sites: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
         """Return the rows in `owned` of the global `sites`; -1 for sites of other ranks and for the site -1."""
-        if self.is_whole:
-            return sites.astype(np.int32)
-        first, table = self.row_table
-        offset = sites.astype(np.int64) - first
-        inside = (offset >= 0) & (offset < len(table))
-        return np.where(inside, table[np.where(inside, offset, 0)], np.int32(-1))
+        return sites.astype(np.int32) if self.is_whole else self.pieces.rows_of(sites)
 
     @cached_property
     def coords(self) -> npt.NDArray[np.int64]:
@@ -71,7 +61,7 @@ class Region:
     @cached_property
     def boundary_rows(self) -> npt.NDArray[np.int64]:
         """Return the rows of the site set's boundary arrays that belong to owned sites."""
-        return np.flatnonzero(self.owner[self.sites.boundary] == self.rank)
+        return self.pieces.among(self.sites.boundary)
 
     @cached_property
     def boundary_sites(self) -> npt.NDArray[np.int64]:
@@ -91,18 +81,46 @@ class Region:
         """
         vector = self.velocity_set.vectors[q]
         if rows is None:
-            neighbours = self.sites.rows.neighbours(vector, self.own_rows)
-        else:
-            neighbours = self.sites.rows.find(self.coords_of(rows) + vector, wrap=True).astype(np.int32)
+            return self._uncut(q, self.sites.rows.neighbours(vector, self.own_rows))
+        neighbours = self.sites.rows.find(self.coords_of(rows) + vector, wrap=True).astype(np.int32)
         cut = self.cut_sites(q)
-        if rows is not None and len(cut):
-            cut = np.flatnonzero(cut[np.minimum(np.searchsorted(cut, rows), len(cut) - 1)] == rows)
-        neighbours[cut] = -1
+        if len(cut):
+            neighbours[_is_among(rows, cut)] = -1
         return np.asarray(neighbours)
+
+    def own_neighbour(self, q: int) -> npt.NDArray[np.int32]:
+        """Return the rows of the sites at x + c_q for all owned sites (n,); -1 if there is none on this rank."""
+        return self._uncut(q, self.own_rows.neighbours(self.velocity_set.vectors[q], self.own_rows))
+
+    def _uncut(self, q: int, neighbours: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        neighbours[self.cut_sites(q)] = -1
+        return neighbours
+
+    def remote_neighbour(self, q: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the ascending rows (m,) of the owned sites whose neighbour along c_q is on another rank, and these."""
+        if self.is_whole:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        own_rows, pieces = self.own_rows, self.pieces
+        counts, runs = np.zeros(len(own_rows.begin), np.int32), len(own_rows.begin)
+        common = {
+            "own": own_rows.members, "all": self.sites.rows.members, "start": pieces.start, "end": pieces.end,
+            "vector": tuple(int(value) for value in self.velocity_set.vectors[q]), "pieces": len(pieces.start),
+        }  # fmt: skip
+        run_pass(remote_links(fill=False), runs, first=None, counts=counts, rows=None, sites=None, **common)
+        first = offsets(counts)
+        rows, sites = np.empty(first[-1], np.int64), np.empty(first[-1], np.int64)
+        run_pass(remote_links(fill=True), runs, first=first, counts=None, rows=rows, sites=sites, **common)
+        linked = ~_is_among(rows, self.cut_sites(q))
+        return rows[linked], sites[linked]
 
     @cached_property
     def own_rows(self) -> SiteRows:
         """Return the owned sites as runs along z."""
-        if self.is_whole:
-            return self.sites.rows
-        return SiteRows.of_coords(self.sites.shape, self.sites.periodic, self.sites.coords[self.owned])
+        return self.sites.rows if self.is_whole else self.pieces.of(self.sites.rows)
+
+
+def _is_among(rows: npt.NDArray[np.int64], ascending: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which of `rows` (m,) are in `ascending` (n,)."""
+    if not len(ascending):
+        return np.zeros(len(rows), bool)
+    return np.asarray(ascending[np.minimum(np.searchsorted(ascending, rows), len(ascending) - 1)] == rows)

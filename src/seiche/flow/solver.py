@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, open_backend
-from seiche.domain.sharing import on_root, owners
+from seiche.domain.partition import owners
+from seiche.domain.sharing import on_root
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.flow.choice import choose_layout, make_layout, tile_edge

@@ -179,14 +179,12 @@ class TileLayout(Layout):
         Q, opposite = self.velocity_set.Q, self.velocity_set.opposite
         for q in range(1, Q):
             # The population leaving a remote site y along q arrives at the owned site y + c_q.
-            upwind = region.neighbour(int(opposite[q]))
-            upwind = upwind[upwind >= 0]
-            upwind = upwind[region.owner[upwind] != region.rank]
-            coords = region.sites.coords[upwind].astype(np.int64)
+            _, upwind = region.remote_neighbour(int(opposite[q]))
+            coords, owner = region.sites.rows.coords_of(upwind), region.owner[upwind]
             slots = (self._tile_rows(coords) * Q + q) * self.volume + self._lane(coords)
-            for peer in np.unique(region.owner[upwind]):
-                from_peer = region.owner[upwind] == peer
-                keys = upwind[from_peer].astype(np.int64) * Q + q
+            for peer in np.unique(owner):
+                from_peer = owner == peer
+                keys = upwind[from_peer] * Q + q
                 requests.setdefault(int(peer), []).append((keys, slots[from_peer].astype(np.uint32)))
         return requests
 

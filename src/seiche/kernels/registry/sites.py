@@ -121,20 +121,40 @@ def run_neighbours() -> KernelSpec:
     return KernelSpec("RunNeighbours", "sites/neighbours.hpp", members)
 
 
-def list_slots(*, whole: bool) -> KernelSpec:
-    """Find the slots of the populations that arrive along one direction, in a list of sites."""
-    members: Members = (*pointers("upwind row_of"), *typed_members("int64", "first_site sites"), *pointers("item"))
-    return KernelSpec(
-        f"ListSlots<{_flag(whole)}>",
-        "sites/neighbours.hpp",
-        (*members, *typed_members("int64", "toward back"), *pointers("out")),
-    )
-
-
 def tile_items() -> KernelSpec:
     """Find the items of sites in tiles."""
     members: Members = (("rows", _ROWS), ("edge", "int32"), ("extent", _COORDS), ("keys", "ptr"), ("tiles", "int64"))
     return KernelSpec("TileItems", "sites/neighbours.hpp", (*members, *pointers("number item")))
+
+
+def block_links() -> KernelSpec:
+    """Sum the weights of cubes of sites and count the links between them."""
+    members: Members = (("rows", _ROWS), ("blocks", _ROWS), ("edge", "int32"))
+    # 52 bytes on sm_100; it runs once, in the set-up.
+    names = pointers("site_weights weights links")
+    return KernelSpec("BlockLinks", "sites/blocks.hpp", (*members, *names), may_spill=True)
+
+
+def owner_pieces(*, fill: bool) -> KernelSpec:
+    """Count the pieces of runs with one owner, or write them."""
+    members: Members = (("rows", _ROWS), ("blocks", _ROWS), ("edge", "int32"))
+    names = pointers("owner first counts starts owners")
+    return KernelSpec(f"OwnerPieces<{_flag(fill)}>", "sites/blocks.hpp", (*members, *names))
+
+
+def remote_links(*, fill: bool) -> KernelSpec:
+    """Count the links of each run of a rank to sites of other ranks, or write them."""
+    members: Members = (("own", _ROWS), ("all", _ROWS), ("vector", _COORDS), *pointers("start end"))
+    names = pointers("first counts rows sites")
+    # 8 bytes on sm_90; it runs once for each direction, in the set-up.
+    members = (*members, ("pieces", "int64"), *names)
+    return KernelSpec(f"RemoteLinks<{_flag(fill)}>", "sites/owned.hpp", members, may_spill=True)
+
+
+def placed_slots() -> KernelSpec:
+    """Find the slots that populations arrive from along one direction, in a list of sites in another order."""
+    members: Members = (*pointers("upwind item"), *typed_members("int64", "toward back"), ("out", "ptr"))
+    return KernelSpec("PlacedSlots", "sites/owned.hpp", members)
 
 
 def slot_runs(*, fill: bool) -> KernelSpec:
@@ -152,6 +172,8 @@ def built_kernels() -> Iterator[KernelSpec]:
     yield surface_link_hits()
     yield run_neighbours()
     yield tile_items()
+    yield block_links()
+    yield placed_slots()
     for wall in WALLS:
         yield wall_distance(wall)
         yield wall_roots(wall)
@@ -163,7 +185,8 @@ def built_kernels() -> Iterator[KernelSpec]:
         yield triangle_cells(fill=fill)
         yield run_starts(fill=fill)
         yield slot_runs(fill=fill)
-        yield list_slots(whole=fill)
+        yield owner_pieces(fill=fill)
+        yield remote_links(fill=fill)
         for wall in WALLS:
             yield fluid_runs(wall, fill=fill)
 
