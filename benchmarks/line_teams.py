@@ -127,13 +127,13 @@ def measure(length: int, teams: list[LineTeam]) -> list[dict[str, Any]]:
     axis, state, rows = scheme._across[0], solver._state, []
     for team in teams:
         shape = team_shape(team)
-        axis.shape, axis.batches = shape, -(-axis.lines["inner"] // shape.lanes)
+        axis.shape, axis.batches = shape, -(-axis.lines["count"] // shape.lanes)
         axis.lines["batches"] = axis.batches
         sides = [
             state.bind(
                 passes.side_transform(shape, inverse=inverse),
                 items=axis.batches,
-                spectra=state.work,
+                spectra=state.line_work,
                 roots=axis.roots,
                 lines=axis.lines,
                 range={"first": 0, "count": axis.batches, "all": axis.batches},

@@ -47,9 +47,11 @@ def test_rows_of_two_fields_become_their_spectra(length: int, real: Real, device
     fields = fields.astype(real)
     half, kernel = length // 2 + 1, backend.load(passes.row_forward(shape))
     spectra = backend.zeros(2 * count * half, np.result_type(real, np.complex64))
-    members = {"fields": backend.upload(fields), "spectra": spectra, "roots": backend.upload(roots(length, real))}
+    members: dict[str, object] = {"fields": backend.upload(fields), "spectra": spectra}
+    members |= {"roots": backend.upload(roots(length, real))}
+    members |= {"count": count, "apart": length, "pitch": half, "weight": {}}
     range_ = {"first": 1, "count": 2, "all": 2}  # the last batch of a field first
-    kernel.bind(backend.pack(kernel, **members, count=count, apart=length, weight={}, range=range_), 0, 2 * 2)()
+    kernel.bind(backend.pack(kernel, **members, range=range_), 0, 2 * 2)()
     result = backend.download(spectra).reshape(2, count, half)
     for one, field in zip(result, fields.astype(np.float64), strict=True):
         exact = np.fft.rfft(field)
@@ -70,7 +72,7 @@ def check_round_trip(shape: lines.LineShape | None, length: int, real: Real, dev
         (True, length * inputs.astype(complex)),
     ):
         kernel = backend.load(passes.side_transform(shape, inverse=inverse))
-        position = {"inner": inner, "batches": 2}
+        position = {"inner": inner, "count": inner, "batches": 2}
         range_ = {"first": 0, "count": blocks * 2, "all": blocks * 2}
         kernel.bind(backend.pack(kernel, spectra=spectra, roots=table, lines=position, range=range_), 0, blocks * 2)()
         result = backend.download(spectra).reshape(inputs.shape)

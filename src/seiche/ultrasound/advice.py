@@ -11,12 +11,12 @@ from seiche.backend import parse_device
 from seiche.kernels.registry import Real
 from seiche.solver import Estimate
 from seiche.ultrasound.elastic_medium import absorbs, is_uniform
-from seiche.ultrasound.exact_lines import has_lines
 from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.power_law import ADVISED_ATTENUATION, ADVISED_SPEED, power_law_errors
 from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.source_stages import on_density
+from seiche.ultrasound.state import half_row_pitch, has_lines
 
 #: Points per wavelength: the grid represents no waves below the first number; a warning is issued below the second.
 MIN_PPW, ADVISED_PPW = 2.0, 4.0
@@ -229,7 +229,9 @@ def memory(
     """Return the bytes of a problem on a device; library transforms on a GPU share one work area."""
     real: Real = "float32" if precision == "float32" else "float64"
     size, points, dimensions = np.dtype(precision).itemsize, problem.points, problem.dimensions
-    half = points // problem.shape[-1] * (problem.transform_shape[-1] // 2 + 1)
+    on_gpu = parse_device(device).is_gpu
+    half_row = half_row_pitch(problem, real) if on_gpu else problem.transform_shape[-1] // 2 + 1
+    half = points // problem.shape[-1] * half_row
     spectra = half * 2 * size * (max(2, dimensions) if problem.outer_end is None else 3)
     if problem.elastic is not None:
         own = _elastic_fields(problem) * size + _sources(problem, size, half, spectra)
@@ -241,9 +243,7 @@ def memory(
     else:
         total += points * size * (1 + (problem.absorption is not None) + (problem.BonA is not None))
         total += spectra if fractional else 0
-    if parse_device(device).is_gpu and (
-        fractional if scheme != "exact" else problem.outer_end is not None or not has_lines(problem, real)
-    ):
+    if on_gpu and (fractional if scheme != "exact" else not has_lines(problem, real)):
         total += half * 2 * size
     total += points * size * _arrays(problem, scheme)
     if problem.relaxation is not None:

@@ -78,7 +78,9 @@ class AxisWiseScheme:
         if self._total is None:
             return []
         state, row = self._state, self._state.extents[2]
-        total = bind_equation_of_state(state, self._passes.medium, "store-sum", total=self._total, rate_row=row)
+        total = bind_equation_of_state(
+            state, self._passes.medium, "store-sum", state.rows, total=self._total, rate_row=row
+        )
         return [stage("initial sum", total)]
 
     def complete_fields(self) -> None:
@@ -105,6 +107,6 @@ def bind_pressure(
     power_law = bind_power_law(state, medium_arrays)
     final_operation, row = final_operation_of(state), state.extents[2]
     return [
-        bind_equation_of_state(state, medium_arrays, final_operation, rate=rate, total=total, rate_row=row),
+        bind_equation_of_state(state, medium_arrays, final_operation, state.rows, rate=rate, total=total, rate_row=row),
         *power_law,
     ]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from seiche.backend import Array
@@ -50,20 +52,24 @@ def bind_equation_of_state(
     state: DeviceState,
     medium_arrays: MediumArrays,
     final_operation: registry.Finish,
+    rows: dict[str, Any],
     *,
     rate: Array | None = None,
     total: Array | None = None,
-    rate_row: int,
+    rate_row: int | None = None,
 ) -> Bound:
-    """Return the kernel from the densities and their `rate` (rows of `rate_row` numbers) to pressure or sum `total`."""
+    """Return the kernel from the densities and their `rate` to pressure or sum `total`.
+
+    `rows` is the layout of rows. Those of the rate are `rate_row` numbers apart, by default as in a padded spectrum.
+    """
     problem = state.problem
     varying, medium = medium_arrays.members(*coefficients_of(state, final_operation))
     spec = registry.state_of_density(
         problem.dimensions, varying, problem.BonA is not None, final_operation, state.precision
     )
     members = {"term": total} if final_operation == "store-sum" else final_operation_members(state, final_operation)
-    fields = {"rho": state.rho, "rate": rate, "total": total, "medium": medium, "rows": state.rows}
-    return state.bind(spec, **fields, finish=members, rate_row=rate_row)
+    fields = {"rho": state.rho, "rate": rate, "total": total, "medium": medium, "rows": rows}
+    return state.bind(spec, **fields, finish=members, rate_row=2 * rows["half"] if rate_row is None else rate_row)
 
 
 def initial_density(state: DeviceState, medium_arrays: MediumArrays) -> Stage:

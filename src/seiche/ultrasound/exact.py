@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy.typing as npt
+
 from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.ultrasound import operators
@@ -45,17 +47,25 @@ class ExactScheme:
     def __init__(self, state: DeviceState) -> None:
         self._state, problem = state, state.problem
         self._medium = MediumArrays(state)
-        self._kappa = state.upload(operators.kappa(problem, state.real))
-        self._forward_table = state.upload(operators.derivative_tables(problem, 1))
-        self._back_table = state.upload(operators.derivative_tables(problem, -1))
+        self._kappa = state.upload(self._spaced(operators.kappa(problem, state.real)))
+        self._forward_table = state.upload(self._spaced(operators.derivative_tables(problem, 1)))
+        self._back_table = state.upload(self._spaced(operators.derivative_tables(problem, -1)))
         self._layer = state.upload(operators.pml_table(problem, staggered=False))
         self._staggered_layer = state.upload(operators.pml_table(problem, staggered=True))
         self._no_layer = state.upload(operators.ones_table(problem))
-        final_operation, padded_row_length = final_operation_of(state), 2 * state.rows["half"]
         self._pressure_alone = bind_equation_of_state(
-            state, self._medium, final_operation, rate=state.work[0], rate_row=padded_row_length
+            state, self._medium, final_operation_of(state), self._layout, rate=state.work[0]
         )
         self._prepare()
+
+    @property
+    def _layout(self) -> dict[str, Any]:
+        """Return the layout of rows in the work spectra."""
+        return self._state.rows
+
+    def _spaced(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a table in this layout."""
+        return table
 
     def _prepare(self) -> None:
         """Bind the operations that contain transforms."""

@@ -17,23 +17,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from seiche.backend import Array
 from seiche.errors import CaseError
-from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace as registry
 from seiche.kernels.registry import kspace_passes as passes
-from seiche.kernels.registry.kspace_lines import fixed_transform
 from seiche.ultrasound import operators
 from seiche.ultrasound.equation_of_state import coefficients_of, final_operation_members, final_operation_of
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.line_items import Axis, ItemSpan, LineRows
-from seiche.ultrasound.problem import Problem
-from seiche.ultrasound.state import Bound
-
-
-def has_lines(problem: Problem, real: Real) -> bool:
-    """Return whether the kernels can transform lines along every axis of a grid of two or three dimensions."""
-    return problem.dimensions > 1 and all(fixed_transform(n, False, real) is not None for n in problem.shape)
+from seiche.ultrasound.state import Bound, has_lines
 
 
 class ExactLinesScheme(ExactScheme):
@@ -49,13 +44,14 @@ class ExactLinesScheme(ExactScheme):
         self._last_axis = Axis(state, 2)
         self._rows = rows = LineRows(state, self._last_axis)
         self._overlaps = state.local.overlaps if state.local is not None and rows.cut else None
-        p, u = self._exchanges_of(state.p.reshape(1, -1)), self._exchanges_of(state.u)
-        last = state.work[self._dimensions - 1 :]
+        length = state.rows["length"]
+        p, u = self._exchanges_of(state.p.reshape(1, -1), length), self._exchanges_of(state.u, length)
+        last = state.line_work[self._dimensions - 1 :]
         start, spectrum = self._forward_transforms(state.p, last, 1, p)
         self._gradient = [*start, *spectrum, self._gradient_pass(), *self._inverse_transforms()]
         # Unless a source acts in between, rows of a whole grid or slab are updated and transformed in one pass.
-        start, forward = self._forward_transforms(state.u, state.work, self._dimensions, u)
-        _, transformed = self._forward_transforms(state.u, state.work, self._dimensions, u, ready=rows.slabs)
+        start, forward = self._forward_transforms(state.u, state.line_work, self._dimensions, u)
+        _, transformed = self._forward_transforms(state.u, state.line_work, self._dimensions, u, ready=rows.slabs)
         middle = [self._divergence_pass(), *self._inverse_transforms()]
         layer, dt = self._staggered_layer, problem.dt
         self._velocity = {
@@ -69,14 +65,23 @@ class ExactLinesScheme(ExactScheme):
         self._fractional = self._power_law()
 
     @property
+    def _layout(self) -> dict[str, Any]:
+        return self._state.line_rows
+
+    def _spaced(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a table over half rows, or along the axes, with zeros between the last entry and the next half row."""
+        spacing = self._layout["half"] - self._state.rows["half"]
+        return np.pad(table, [(0, 0)] * (table.ndim - 1) + [(0, spacing)]) if spacing else table
+
+    @property
     def _dimensions(self) -> int:
         return self._state.problem.dimensions
 
-    def _exchanges_of(self, fields: Array, *, padded: bool = False) -> list[tuple[Bound, Bound]]:
-        """Return start and end of the messages of each field; empty where no part has overlaps."""
+    def _exchanges_of(self, fields: Array, row_length: int) -> list[tuple[Bound, Bound]]:
+        """Return start and end of the messages of fields with this distance of rows; empty if no part has overlaps."""
         if self._overlaps is None:
             return []
-        return [self._overlaps.exchange(field.reshape(-1), padded=padded) for field in fields]
+        return [self._overlaps.exchange(field.reshape(-1), row_length) for field in fields]
 
     def _forward_transforms(
         self,
@@ -122,9 +127,9 @@ class ExactLinesScheme(ExactScheme):
         spec = passes.row_forward(axis.shape, tapered=overlaps is not None)
         begin, items = components.start * span.count, len(components) * span.count
         members = {"fields": fields, "spectra": spectra, "roots": axis.roots, "count": state.row_count}
-        stride = 2 * state.rows["half"] if padded else axis.length
-        weight = {} if overlaps is None else {"bell": overlaps.bell, "rows": state.rows}
-        return [state.bind(spec, begin=begin, items=items, **members, apart=stride, weight=weight, range=span.members)]
+        members |= {"apart": 2 * self._layout["half"] if padded else axis.length, "pitch": self._layout["half"]}
+        weight = {} if overlaps is None else {"bell": overlaps.bell, "rows": self._layout}
+        return [state.bind(spec, begin=begin, items=items, **members, weight=weight, range=span.members)]
 
     def _side_transforms(
         self, planes: ItemSpan, components: range, spectra: Array, *, inverse: bool = False
@@ -143,16 +148,16 @@ class ExactLinesScheme(ExactScheme):
         """Return the inverse transforms along these axes, before the update of rows."""
         components = range(self._dimensions if count is None else count)
         return self._side_transforms(
-            self._rows.owned_planes, components, self._state.work if spectra is None else spectra, inverse=True
+            self._rows.owned_planes, components, self._state.line_work if spectra is None else spectra, inverse=True
         )
 
     def _first_axis(self) -> dict[str, Any]:
         """Return the members of passes along the first axis."""
         state, axis = self._state, self._other_axes[0]
-        return {"work": state.work, "roots": axis.roots, "rows": state.rows, "lines": axis.lines}
+        return {"work": state.line_work, "roots": axis.roots, "rows": self._layout, "lines": axis.lines}
 
     def _row_members(self) -> dict[str, Any]:
-        return {"work": self._state.work, "roots": self._last_axis.roots, "rows": self._state.rows}
+        return {"work": self._state.line_work, "roots": self._last_axis.roots, "rows": self._layout}
 
     def _gradient_pass(self) -> Bound:
         axis = self._other_axes[0]
@@ -198,7 +203,7 @@ class ExactLinesScheme(ExactScheme):
         kind = self._last_axis.shape, self._dimensions, varying, problem.BonA is not None
         if transform and absorption is not None:
             spec = passes.row_density_onward(*kind, losses=absorption.losses, dispersion=absorption.dispersion)
-            results: dict[str, object] = {"p": state.p, "rates": state.work[0], "densities": state.work[1]}
+            results: dict[str, object] = {"p": state.p, "rates": state.line_work[0], "densities": state.line_work[1]}
         else:
             spec, results = passes.row_density(*kind, final_operation), final_operation_members(state, final_operation)
         members = {**self._row_members(), "rho": state.rho, "pml": self._layer, "medium": medium, "finish": results}
@@ -213,12 +218,12 @@ class ExactLinesScheme(ExactScheme):
         if absorption is None or absorption.stokes:
             return {True: [], False: []}
         first, last = 0 if absorption.losses else 1, 2 if absorption.dispersion else 1
-        active, count = state.work[first:last], last - first
+        active, count = state.line_work[first:last], last - first
         end = [self._power_law_pressure()]
         if not count:
             return {True: end, False: end}
         end = [self._laplacian_pass(active, first), *self._inverse_transforms(active, count), *end]
-        messages = self._exchanges_of(active.reshape(count, -1).view(state.real), padded=True)
+        messages = self._exchanges_of(active.reshape(count, -1).view(state.real), 2 * self._layout["half"])
 
         def bound(*, ready: bool) -> list[Bound]:
             starts, spectra = self._forward_transforms(active, active, count, messages, ready=ready, padded=True)
@@ -231,11 +236,12 @@ class ExactLinesScheme(ExactScheme):
         axis, problem = self._other_axes[0], self._state.problem
         assert problem.absorption is not None
         numbers = {"scale": 1 / problem.points, **operators.laplacian_numbers(problem.absorption)}
+        squares = self._state.upload(self._spaced(operators.square_table(problem)))
         return self._state.bind(
             passes.laplacian_pass(axis.shape, self._dimensions),
             items=len(active) * axis.batches,
             **{**self._first_axis(), "work": active},
-            factor={"squares": self._state.upload(operators.square_table(problem)), **numbers, "first": first},
+            factor={"squares": squares, **numbers, "first": first},
         )
 
     def _power_law_pressure(self) -> Bound:

@@ -30,11 +30,11 @@ class Axis:
             raise CaseError(f"transforms: the length {self.length} of an axis has a prime factor above 7")
         self.shape: LineShape = shape
         self.roots = state.upload(np.exp(-2j * np.pi * np.arange(self.length) / self.length))
-        spectrum = (*state.extents[:2], state.extents[2] // 2 + 1)
-        inner = int(np.prod(spectrum[axis + 1 :], dtype=np.int64))
-        self.blocks = int(np.prod(spectrum[:axis], dtype=np.int64))
-        self.batches = -(-inner // shape.lanes)
-        self.lines = {"inner": inner, "batches": self.batches}
+        half, distance = state.extents[2] // 2 + 1, state.line_rows["half"]
+        inner = int(np.prod((*state.extents[:2], distance)[axis + 1 :], dtype=np.int64))
+        count = inner - distance + half  # without the end of the last half row
+        self.batches = -(-count // shape.lanes)
+        self.lines = {"inner": inner, "count": count, "batches": self.batches}
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class LocalBasis:
         self._slope, self._transport = slope, transport
         #: All exchanges of this rank.
         self.exchanges: list[HaloExchange] = []
-        self._plans: dict[bool, HaloPlan] = {}
+        self._plans: dict[int, HaloPlan] = {}
         #: The object that fills and tapers overlaps; None for a basis without overlaps.
         self.overlaps = self
 
@@ -60,16 +60,19 @@ class LocalBasis:
         """Return the largest width (points) of an overlap along the first axis."""
         return max(part.windows[0].overlap + part.windows[0].extra_points for part in self.parts)
 
-    def exchange(self, array: Array, *, padded: bool = False) -> tuple[Bound, Bound]:
-        """Return the start and the end of the exchange that fills the overlaps of a field; collective."""
+    def exchange(self, array: Array, row_length: int) -> tuple[Bound, Bound]:
+        """Return the start and the end of the exchange that fills the overlaps of a field; collective.
+
+        `row_length` is the distance of its rows, in numbers.
+        """
         from seiche.machine.in_use import predicted_transport_times
 
-        if padded not in self._plans:
-            self._plans[padded] = self._plan(padded)
+        if row_length not in self._plans:
+            self._plans[row_length] = self._plan(row_length)
         exchange = HaloExchange(
             self._state.backend,
             self.world,
-            self._plans[padded],
+            self._plans[row_length],
             self._state.real.name,  # type: ignore[arg-type]
             self._transport,  # type: ignore[arg-type]
             predict=predicted_transport_times,
@@ -101,13 +104,12 @@ class LocalBasis:
         """Return the transforms of the subdomain."""
         return state.backend.transforms(state.extents, state.real.name)
 
-    def _slots(self, local: npt.NDArray[np.int64], padded: bool) -> npt.NDArray[np.int64]:
+    def _slots(self, local: npt.NDArray[np.int64], row_length: int) -> npt.NDArray[np.int64]:
         """Return the positions of points of the subdomain in a field."""
-        rows = self._state.rows
-        length, padded_length = rows["length"], 2 * rows["half"]
-        return local // length * padded_length + local % length if padded else local
+        length = self._state.rows["length"]
+        return local if row_length == length else local // length * row_length + local % length
 
-    def _plan(self, padded: bool) -> HaloPlan:
+    def _plan(self, row_length: int) -> HaloPlan:
         shape = tuple(window.total for window in self.part.windows)
         inside = np.zeros(self.part.shape, bool)
         inside[self.part.core] = True
@@ -126,12 +128,12 @@ class LocalBasis:
         requested = {}
         for peer in np.unique(owner):
             chosen = owner == peer
-            requested[int(peer)] = (points[chosen], self._slots(overlap[chosen], padded).astype(np.uint32))
+            requested[int(peer)] = (points[chosen], self._slots(overlap[chosen], row_length).astype(np.uint32))
 
         def locate(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
             slots = np.full(len(keys), -1, np.int64)
             chosen, local = points_in(keys, shape, self.part, core=True)
-            slots[chosen] = self._slots(local, padded)
+            slots[chosen] = self._slots(local, row_length)
             return slots
 
         return build_plan(self.world, requested, locate)

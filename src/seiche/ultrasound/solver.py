@@ -28,7 +28,7 @@ from seiche.solver import Health, RowSet, SolverBase, State
 from seiche.solver.replay import Replay
 from seiche.solver.state import check_row_shapes
 from seiche.ultrasound.exact import ExactScheme
-from seiche.ultrasound.exact_lines import ExactLinesScheme, has_lines
+from seiche.ultrasound.exact_lines import ExactLinesScheme
 from seiche.ultrasound.gathered import Records
 from seiche.ultrasound.local_basis import min_overlap
 from seiche.ultrasound.partition import partition_of
@@ -36,7 +36,7 @@ from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request
 from seiche.ultrasound.source_stages import SourceStages
-from seiche.ultrasound.state import DeviceState, stages
+from seiche.ultrasound.state import DeviceState, has_lines, stages
 
 if TYPE_CHECKING:
     from seiche.ultrasound.axis_wise import AxisWiseScheme

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from seiche.backend import Array, Backend
 from seiche.backend.transforms import Transforms
 from seiche.errors import BackendUnavailable
 from seiche.kernels.registry import KernelSpec, Real
+from seiche.kernels.registry.kspace_lines import fixed_transform
 from seiche.kernels.registry.kspace_radial import continue_rows
 from seiche.observe.stage import Messages, Stage
 from seiche.ultrasound import operators
@@ -89,6 +91,8 @@ class DeclaredTransforms:
         return _declared(self._transforms.inverse(spectrum), self._transforms.traffic(spectrum))
 
 
+#: Bytes that a GPU reads or writes at least.
+SECTOR_BYTES = 32
 #: Kernels that declare bytes for each complex number of a spectrum, and those that declare them for a batch of lines.
 _PER_COMPLEX = ("kspace/derivatives.hpp", "kspace/shift.hpp", "kspace/fractional.hpp", "kspace/radial.hpp")
 _PER_BATCH = ("kspace/row_lines.hpp", "kspace/row_relaxing.hpp", "kspace/spectral_lines.hpp")
@@ -102,6 +106,23 @@ def _numbers_per_item(spec: KernelSpec, members: dict[str, Any]) -> int:
         return int(members["lines"]["plan"]["length"])
     rows = members.get("rows", {"length": 1, "half": 1})
     return int(rows["half" if spec.header in _PER_COMPLEX else "length"])
+
+
+def has_lines(problem: Problem, real: Real) -> bool:
+    """Return whether the kernels can transform lines along every axis of a grid of two or three dimensions."""
+    lines = (fixed_transform(n, False, real) for n in problem.shape)
+    return problem.dimensions > 1 and problem.outer_end is None and all(line is not None for line in lines)
+
+
+def half_row_pitch(problem: Problem, real: Real) -> int:
+    """Return the distance of half rows, in complex numbers, in spectra that kernels on a GPU transform by lines.
+
+    In three dimensions they begin at whole sectors of memory. Otherwise a batch of neighbouring lines would read and
+    write parts of further sectors.
+    """
+    half = problem.transform_shape[-1] // 2 + 1
+    in_sector = SECTOR_BYTES // (2 * np.dtype(real).itemsize)
+    return -(-half // in_sector) * in_sector if problem.dimensions == 3 and has_lines(problem, real) else half
 
 
 class LocalPart(Protocol):
@@ -127,6 +148,7 @@ class DeviceState:
         layer_memory: of an elastic medium, the memory of the absorbing layers at the ends of each axis.
         clock: the number of the present step, (1,) int64.
         rows: layout of the rows as kernels expect it; `row_count` is their number.
+        line_rows: the same for kernels that transform lines, with half rows in whole sectors of a GPU's memory.
         spectral_rows: the same for rows of spectra, which may differ on several ranks; `spectral_count` of them.
         local: the part of a larger grid that this rank computes, if any.
     """
@@ -147,12 +169,16 @@ class DeviceState:
         self.row_count = self.extents[0] * self.extents[1]
         planes, middle, numbers = operators.spectral_shape(problem)
         self.spectral_count = planes * middle
+        pitch = half
+        if backend.is_gpu and problem.share is None:
+            pitch = half_row_pitch(problem, self.precision)
         self.rows = {
             **dict(zip(("planes", "middle", "length"), self.extents, strict=True)),
             "half": half,
             "points": problem.points,
-            "spectrum": max(self.row_count * half, self.spectral_count * numbers),
+            "spectrum": max(self.row_count * pitch, self.spectral_count * numbers),
         }
+        self.line_rows = {**self.rows, "half": pitch}
         self.spectral_rows = {**self.rows, "planes": planes, "middle": middle, "half": numbers}
         count = problem.dimensions if components is None else components
         stresses, densities = len(problem.stresses), 0 if problem.elastic is not None else count
@@ -169,7 +195,7 @@ class DeviceState:
         self.layer_memory: dict[str, dict[str, Array]] = {}
         self.clock = backend.zeros(1, np.int64)
         self._transforms: DeclaredTransforms | None = None
-        self._work: Array | None = None
+        self._spectra: Array | None = None
         self._cache: dict[str, Array] = {}
         self._bound_members: list[dict[str, Any]] = []
         if local is not None:
@@ -190,11 +216,12 @@ class DeviceState:
         slices = [slice(k, k + 1) for k in range(components)]
         transforms = [self.transforms.forward(None, spectra[k]) for k in slices]
         if fields is None:
-            exchanges = [overlaps.exchange(spectra[k].reshape(-1).view(self.real), padded=True) for k in slices]
+            row = 2 * self.rows["half"]
+            exchanges = [overlaps.exchange(spectra[k].reshape(-1).view(self.real), row) for k in slices]
             tapers = [overlaps.taper(None, spectra[k], 1) for k in slices]
         else:
             volumes = fields.reshape(components, -1)
-            exchanges = [overlaps.exchange(volumes[k].reshape(-1)) for k in slices]
+            exchanges = [overlaps.exchange(volumes[k].reshape(-1), self.rows["length"]) for k in slices]
             tapers = [overlaps.taper(volumes[k], spectra[k], 1) for k in slices]
         # All fields are sent at the start; each is transformed while the later ones are in flight.
         work = [start for start, _ in exchanges]
@@ -253,10 +280,21 @@ class DeviceState:
 
         Any stage overwrites them.
         """
-        if self._work is None:
+        shape = self.transforms.spectrum_shape
+        return self._all_spectra[:, : math.prod(shape)].reshape(-1, *shape)
+
+    @property
+    def line_work(self) -> Array:
+        """Return the same memory as (n, rows, numbers), for kernels that transform lines (`line_rows`)."""
+        numbers = self.line_rows["half"]
+        return self._all_spectra[:, : self.row_count * numbers].reshape(-1, self.row_count, numbers)
+
+    @property
+    def _all_spectra(self) -> Array:
+        if self._spectra is None:
             count = max(2, self.problem.dimensions) if self.problem.outer_end is None else 3
-            self._work = self.backend.zeros((count, *self.transforms.spectrum_shape), self.transforms.complex)
-        return self._work
+            self._spectra = self.backend.zeros((count, self.rows["spectrum"]), self.transforms.complex)
+        return self._spectra
 
     def upload(self, table: npt.NDArray[Any]) -> Array:
         """Return a table on the device, in the precision of the fields (complex stays complex)."""

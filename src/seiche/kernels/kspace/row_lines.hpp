@@ -20,31 +20,38 @@ template <class Transform>
 struct RowBatch {
   using Real = typename Transform::Real;
   static constexpr int n = Transform::n, half = n / 2 + 1, lanes = Transform::lanes;
+  /// Half rows rounded up to whole sectors of memory, so that the threads of a warp share no sector with another.
+  static constexpr int sector = 32 / static_cast<int>(sizeof(Complex<Real>));
+  static constexpr int whole = (half + sector - 1) / sector * sector;
   using Registers = typename Transform::template Registers<Transform::first_radix>;
   /// Number of elements of half rows for each thread.
-  static constexpr int halves = (half * lanes + Transform::threads - 1) / Transform::threads;
+  static constexpr int halves = (whole * lanes + Transform::threads - 1) / Transform::threads;
   const Team& team;
   Transform transform;
-  Index begin;
+  Index begin, pitch;    // the first row; the distance of half rows
   int component, count;  // the field of these rows, and their number
 
   /// Batch number `item` of fields of `rows` rows each. Rows of two fields, whose magnitudes may differ strongly, are
   /// never parts of the same complex line.
   SEICHE_FN static RowBatch of(const Team& team, const Complex<Real>* roots, typename Transform::Scratch& scratch,
-                               Index item, Index rows) {
+                               Index item, Index rows, Index pitch) {
     const Index batches = (rows + 2 * lanes - 1) / (2 * lanes), field = item / batches;
     const Index first = item % batches * (2 * lanes), remaining = rows - first;
-    return {team, Transform{roots, scratch, thread_of(team)}, field * rows + first, static_cast<int>(field),
+    return {team,
+            Transform{roots, scratch, thread_of(team)},
+            field * rows + first,
+            pitch,
+            static_cast<int>(field),
             static_cast<int>(remaining < 2 * lanes ? remaining : 2 * lanes)};
   }
   /// Prefetches these rows, `each` numbers a row.
   template <class T>
-  SEICHE_FN void ask(const T* field, int each) const {
+  SEICHE_FN void ask(const T* field, Index each) const {
     const char* const first = reinterpret_cast<const char*>(field + begin * each);
-    const int size = count * each * static_cast<int>(sizeof(T));
+    const int size = count * static_cast<int>(each) * static_cast<int>(sizeof(T));
     transform.each_line_of_memory(size, [&](int k) SEICHE_INLINED { prefetch_line_ahead(first + k); });
   }
-  SEICHE_FN RowBatch afresh() const { return {team, transform.afresh(), begin, component, count}; }
+  SEICHE_FN RowBatch afresh() const { return {team, transform.afresh(), begin, pitch, component, count}; }
   SEICHE_FN bool has_row(int lane, int part) const { return lane + part * lanes < count; }
   /// Row of a lane. A lane without a row has the last one, so loads need no branch.
   SEICHE_FN Index row(int lane, int part) const {
@@ -96,7 +103,8 @@ struct RowBatch {
     SEICHE_UNROLLED
     for (int slot = 0; slot < halves; ++slot) {
       const int j = transform.thread + slot * Transform::threads;
-      if (half * lanes % Transform::threads == 0 || j < half * lanes) f(slot, j % half, j / half);
+      const int k = j % whole, lane = j / whole;
+      if (k < half && lane < lanes) f(slot, k, lane);
     }
   }
 
@@ -107,8 +115,8 @@ struct RowBatch {
     Complex<Real>* const z = transform.scratch.z;
     Complex<Real> first[halves], second[halves];
     each_half([&](int slot, int k, int lane) SEICHE_INLINED {
-      first[slot] = spectrum[row(lane, 0) * half + k];
-      second[slot] = spectrum[row(lane, 1) * half + k];
+      first[slot] = spectrum[row(lane, 0) * pitch + k];
+      second[slot] = spectrum[row(lane, 1) * pitch + k];
     });
     team.barrier();
     each_half([&](int slot, int k, int lane) SEICHE_INLINED {
@@ -129,8 +137,8 @@ struct RowBatch {
     each_half([&](int, int k, int lane) SEICHE_INLINED {
       const Complex<Real> x = z[Transform::at(k, lane)], y = z[Transform::at(k == 0 ? 0 : n - k, lane)];
       const Real h = Real(0.5);
-      if (has_row(lane, 0)) spectrum[row(lane, 0) * half + k] = {h * (x.re + y.re), h * (x.im - y.im)};
-      if (has_row(lane, 1)) spectrum[row(lane, 1) * half + k] = {h * (x.im + y.im), h * (y.re - x.re)};
+      if (has_row(lane, 0)) spectrum[row(lane, 0) * pitch + k] = {h * (x.re + y.re), h * (x.im - y.im)};
+      if (has_row(lane, 1)) spectrum[row(lane, 1) * pitch + k] = {h * (x.im + y.im), h * (y.re - x.re)};
     });
   }
 };
@@ -170,7 +178,7 @@ struct RowForward {
   const Real* fields;
   Complex<Real>* spectra;
   const Complex<Real>* roots;
-  Index count, apart;  // rows of a field
+  Index count, apart, pitch;  // rows of a field; the distance of rows, and of half rows
   Weight weight;
   Range range;
   using Scratch = typename Transform::Scratch;
@@ -181,7 +189,7 @@ struct RowForward {
     typename Weight::Row weight;
   };
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const auto batch = RowBatch<Transform>::of(team, roots, scratch, range.of(item), count);
+    const auto batch = RowBatch<Transform>::of(team, roots, scratch, range.of(item), count, pitch);
     const Index first = batch.component * count;
     typename RowBatch<Transform>::Registers registers = {};
     batch.update(
@@ -230,7 +238,7 @@ struct RowVelocity {
   }
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const Index count = static_cast<Index>(rows.planes) * rows.middle;
-    const auto batch = RowBatch<Transform>::of(team, roots, scratch, item, count);
+    const auto batch = RowBatch<Transform>::of(team, roots, scratch, item, count, rows.half);
     batch.ask(u, Transform::n);
     batch.back(work, [&](auto& slope) SEICHE_INLINED {
       const int j = batch.component;
@@ -290,7 +298,7 @@ struct RowDensity {
   };
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const auto begin = Batch::of(team, roots, scratch, item, static_cast<Index>(rows.planes) * rows.middle);
+    const auto begin = Batch::of(team, roots, scratch, item, static_cast<Index>(rows.planes) * rows.middle, rows.half);
     const auto first = [](Index row) SEICHE_INLINED { return row * n; };
     Registers before = {}, after = {}, divergence = {};
     if constexpr (nonlinear) {
@@ -307,7 +315,7 @@ struct RowDensity {
         return Place{row * n, unchanging(pml + entry), pml + rows.template entry<2>(row)};
       };
       batch.ask(rho + j * rows.points, n);
-      if (j + 1 < D) batch.ask(work + (j + 1) * rows.spectrum, Batch::half);
+      if (j + 1 < D) batch.ask(work + (j + 1) * rows.spectrum, rows.half);
       batch.back(work + j * rows.spectrum, [&](Registers& slopes) SEICHE_INLINED {
         batch.each_value(
             slopes, position,
@@ -361,7 +369,7 @@ struct RowPowerLaw {
       2 * Transform::n * Transform::lanes * (2 + losses + dispersion + 2 * Medium::fields) * sizeof(Real);
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const auto batch = Batch::of(team, roots, scratch, item, static_cast<Index>(rows.planes) * rows.middle);
+    const auto batch = Batch::of(team, roots, scratch, item, static_cast<Index>(rows.planes) * rows.middle, rows.half);
     Registers lost = {}, delayed = {};
     if constexpr (losses) batch.back(work, [&](Registers& values) SEICHE_INLINED { lost = values; });
     if constexpr (dispersion) {

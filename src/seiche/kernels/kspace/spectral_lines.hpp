@@ -7,10 +7,10 @@
 
 namespace seiche::kspace {
 
-/// Lines along an axis of consecutive spectra. Numbers of a line are `inner` apart. A block of `inner` lines has n
-/// inner numbers and `batches` batches.
+/// Lines along an axis of consecutive spectra. Numbers of a line are `inner` apart. A block has n inner numbers, and
+/// `count` lines in `batches` batches.
 struct SpectralLines {
-  Index inner, batches;
+  Index inner, count, batches;
 };
 
 /// The lines of one batch.
@@ -22,7 +22,7 @@ struct SpectralBatch {
 
   SEICHE_FN static SpectralBatch of(const SpectralLines& lines, Index item) {
     const Index block = item / lines.batches, first = item % lines.batches * Transform::lanes;
-    const Index remaining = lines.inner - first;
+    const Index remaining = lines.count - first;
     return {block * lines.inner * Transform::n + first, lines.inner, static_cast<int>(first),
             static_cast<int>(remaining < Transform::lanes ? remaining : Transform::lanes)};
   }

@@ -10,7 +10,7 @@ from .kspace import CPP, ROWS, DensityKind, Finish, cpp_bool, density_type, fini
 from .kspace_lines import LineShape, fixed_transform
 from .spec import CPP_TYPE, KernelSpec, Members, Real, pointers, typed_members
 
-_LINES = typed_members("int64", "inner batches")
+_LINES = typed_members("int64", "inner count batches")
 _RANGE = typed_members("int32", "first count all")
 
 #: Resident threads per multiprocessor for passes that need many registers.
@@ -62,7 +62,7 @@ def _product(shape: LineShape, factor: str, factor_members: Members) -> KernelSp
 def row_forward(shape: LineShape, *, tapered: bool = False) -> KernelSpec:
     """Spectra of rows of fields, optionally `tapered` over the overlaps of subdomains."""
     weight: Members = (("bell", "ptr"), ("rows", ROWS)) if tapered else (("unused", "uint8"),)
-    sizes = typed_members("int64", "count apart")
+    sizes = typed_members("int64", "count apart pitch")
     members: Members = (*pointers("fields spectra roots"), *sizes, ("weight", weight), ("range", _RANGE))
     kind = f"{CPP}Tapered<{CPP_TYPE[shape.real]}>" if tapered else f"{CPP}Even"
     return _pass(f"RowForward<{shape.cpp},{kind}>", "row_lines", members, shape)
