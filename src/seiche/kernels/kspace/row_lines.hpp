@@ -1,147 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Rows of real fields, transformed along the last axis by the teams that update them. The inverse transform ends, and
-/// the forward transform begins, in the kernel of velocity or density (theory/ultrasound, section 3). Two rows, `lanes`
-/// apart, are the parts of a complex line. Rows of all components are consecutive, in fields and in spectra.
+/// the forward transform begins, in the kernel of velocity or density (theory/ultrasound, section 3).
 #pragma once
 #include "density.hpp"
-#include "fixed_fft.hpp"
+#include "row_batch.hpp"
 #include "velocity.hpp"
 
 namespace seiche::kspace {
-
-/// A compile-time condition.
-template <bool value_>
-struct ConstantBool {
-  static constexpr bool value = value_;
-};
-
-/// Rows of one batch: `count` rows from `begin`.
-template <class Transform>
-struct RowBatch {
-  using Real = typename Transform::Real;
-  static constexpr int n = Transform::n, half = n / 2 + 1, lanes = Transform::lanes;
-  /// Half rows rounded up to whole sectors of memory, so that the threads of a warp share no sector with another.
-  static constexpr int sector = 32 / static_cast<int>(sizeof(Complex<Real>));
-  static constexpr int whole = (half + sector - 1) / sector * sector;
-  using Registers = typename Transform::template Registers<Transform::first_radix>;
-  /// Number of elements of half rows for each thread.
-  static constexpr int halves = (whole * lanes + Transform::threads - 1) / Transform::threads;
-  const Team& team;
-  Transform transform;
-  Index begin, pitch;    // the first row; the distance of half rows
-  int component, count;  // the field of these rows, and their number
-
-  /// Batch number `item` of fields of `rows` rows each. Rows of two fields, whose magnitudes may differ strongly, are
-  /// never parts of the same complex line.
-  SEICHE_FN static RowBatch of(const Team& team, const Complex<Real>* roots, typename Transform::Scratch& scratch,
-                               Index item, Index rows, Index pitch) {
-    const Index batches = (rows + 2 * lanes - 1) / (2 * lanes), field = item / batches;
-    const Index first = item % batches * (2 * lanes), remaining = rows - first;
-    return {team,
-            Transform{roots, scratch, thread_of(team)},
-            field * rows + first,
-            pitch,
-            static_cast<int>(field),
-            static_cast<int>(remaining < 2 * lanes ? remaining : 2 * lanes)};
-  }
-  /// Prefetches these rows, `each` numbers a row.
-  template <class T>
-  SEICHE_FN void ask(const T* field, Index each) const {
-    const char* const first = reinterpret_cast<const char*>(field + begin * each);
-    const int size = count * static_cast<int>(each) * static_cast<int>(sizeof(T));
-    transform.each_line_of_memory(size, [&](int k) SEICHE_INLINED { prefetch_line_ahead(first + k); });
-  }
-  SEICHE_FN RowBatch afresh() const { return {team, transform.afresh(), begin, pitch, component, count}; }
-  SEICHE_FN bool has_row(int lane, int part) const { return lane + part * lanes < count; }
-  /// Row of a lane. A lane without a row has the last one, so loads need no branch.
-  SEICHE_FN Index row(int lane, int part) const {
-    const int number = lane + part * lanes;
-    return begin + (number < count ? number : count - 1);
-  }
-
-  /// value <- f(value, m, place) for every number of a row in this thread, where position = at_row(row). f loads but
-  /// does not store, so that no load waits for a store. Lanes without a row are zero: round-off of a large previous
-  /// field there could exceed the values of the next field.
-  template <class AtRow, class F>
-  SEICHE_FN void update(Registers& registers, AtRow&& at_row, F&& f) const {
-    each_value(registers, at_row,
-               [&]<int part>(Real& value, int, int, int m, const auto& position, bool present) SEICHE_INLINED {
-                 const Real result = f(value, m, position);
-                 value = present ? result : Real(0);
-               });
-  }
-  /// Stores rows to a field whose rows are n apart.
-  SEICHE_FN void store(Registers& registers, Real* field) const {
-    each_value(
-        registers, [&](Index row) SEICHE_INLINED { return field + row * n; },
-        [&]<int part>(Real& value, int, int, int m, Real* target, bool present) SEICHE_INLINED {
-          if (present) target[m] = value;
-        });
-  }
-  /// f<part>(value, l, t, m, place, present) for every number of a lane: `position` of its row, and `present` if the
-  /// row exists.
-  template <class AtRow, class F>
-  SEICHE_FN void each_value(Registers& registers, AtRow&& at_row, F&& f) const {
-    constexpr int r = Registers::radix;
-    transform.template each_butterfly<r>([&](int l, int i, int lane) SEICHE_INLINED {
-      static_for<0, 2>([&]<int part>() SEICHE_INLINED {
-        const auto position = at_row(row(lane, part));
-        const bool present = has_row(lane, part);
-        static_for<0, r>([&]<int t>() SEICHE_INLINED {
-          f.template operator()<part>(of<part>(registers, l, t), l, t, i + t * (n / r), position, present);
-        });
-      });
-    });
-  }
-  template <int part>
-  SEICHE_FN static Real& of(Registers& registers, int l, int t) {
-    return part == 0 ? registers.x[l][t].re : registers.x[l][t].im;
-  }
-  /// f(slot, k, lane) for the numbers of half rows. Neighbouring threads access neighbouring memory.
-  template <class F>
-  SEICHE_FN void each_half(F&& f) const {
-    SEICHE_UNROLLED
-    for (int slot = 0; slot < halves; ++slot) {
-      const int j = transform.thread + slot * Transform::threads;
-      const int k = j % whole, lane = j / whole;
-      if (k < half && lane < lanes) f(slot, k, lane);
-    }
-  }
-
-  /// Inverse transform of the rows of a spectrum: then(registers).
-  template <class F>
-  SEICHE_FN void back(const Complex<Real>* spectrum, F&& then) const {
-    constexpr int r = Transform::last_radix;
-    Complex<Real>* const z = transform.scratch.z;
-    Complex<Real> first[halves], second[halves];
-    each_half([&](int slot, int k, int lane) SEICHE_INLINED {
-      first[slot] = spectrum[row(lane, 0) * pitch + k];
-      second[slot] = spectrum[row(lane, 1) * pitch + k];
-    });
-    team.barrier();
-    each_half([&](int slot, int k, int lane) SEICHE_INLINED {
-      const Complex<Real> a = first[slot], b = second[slot];
-      const bool is_real = k == 0 || 2 * k == n;  // these are real for real rows: their imaginary part is ignored
-      z[Transform::at(k, lane)] = is_real ? Complex<Real>{a.re, b.re} : Complex<Real>{a.re - b.im, a.im + b.re};
-      if (!is_real) z[Transform::at(n - k, lane)] = {a.re + b.im, b.re - a.im};
-    });
-    team.barrier();
-    typename Transform::template Registers<r> registers;
-    transform.take(registers);
-    transform.template run<true>(team, registers, then);
-  }
-  /// Forward transform of the rows in registers to rows of a spectrum.
-  SEICHE_FN void forward(Registers& registers, Complex<Real>* spectrum) const {
-    const Complex<Real>* const z = transform.scratch.z;
-    transform.template run<false>(team, registers, [&](auto& whole) SEICHE_INLINED { transform.put(team, whole); });
-    each_half([&](int, int k, int lane) SEICHE_INLINED {
-      const Complex<Real> x = z[Transform::at(k, lane)], y = z[Transform::at(k == 0 ? 0 : n - k, lane)];
-      const Real h = Real(0.5);
-      if (has_row(lane, 0)) spectrum[row(lane, 0) * pitch + k] = {h * (x.re + y.re), h * (x.im - y.im)};
-      if (has_row(lane, 1)) spectrum[row(lane, 1) * pitch + k] = {h * (x.im + y.im), h * (y.re - x.re)};
-    });
-  }
-};
 
 /// Rows without a weight.
 struct Even {
@@ -265,10 +130,18 @@ struct PowerLawSpectra {
   SEICHE_FN void operator()(const Medium& medium, Index i, Index, Real rho, Real) const {
     p[i] = compression<nonlinear>(medium, i, rho);
   }
-  template <class Batch>
-  SEICHE_FN void onward(const Batch& batch, typename Batch::Registers& rate, typename Batch::Registers& density) const {
-    if constexpr (losses) batch.afresh().forward(rate, rates);
-    if constexpr (dispersion) batch.afresh().forward(density, densities);
+  /// `rate(registers)` and `density(registers)` read the rows of a batch.
+  template <class Batch, class Rate, class Density>
+  SEICHE_FN void onward(const Batch& batch, Rate&& rate, Density&& density) const {
+    typename Batch::Registers rows;
+    if constexpr (losses) {
+      rate(rows);
+      batch.afresh().forward(rows, rates);
+    }
+    if constexpr (dispersion) {
+      density(rows);
+      batch.afresh().forward(rows, densities);
+    }
   }
 };
 
@@ -286,7 +159,22 @@ struct RowDensity {
   Real dt;
   using Batch = RowBatch<Transform>;
   using Registers = typename Batch::Registers;
-  using Scratch = typename Transform::Scratch;
+  /// Numbers of a thread outside its registers, if `used`.
+  template <bool used>
+  struct Kept {
+    static constexpr int radix = Registers::radix;
+    Real of[used ? 2 * Registers::loops * radix : 1][used ? Transform::threads : 1];
+    template <int part>
+    SEICHE_FN Real& at(int thread, int l, int t) {
+      return of[2 * (l * radix + t) + part][thread];
+    }
+  };
+  struct Scratch {
+    typename Transform::Scratch transform;
+    Kept<nonlinear> before;  ///< sum of the densities before the step
+    Kept<true> after;        ///< and after it
+    Kept<Finish::uses_rate> divergence;
+  };
   static constexpr int bytes = 2 * Transform::n * Transform::lanes *
                                (3 * D * sizeof(Real) + Finish::bytes + Finish::template medium_bytes<Medium>);
 
@@ -298,13 +186,21 @@ struct RowDensity {
   };
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const auto begin = Batch::of(team, roots, scratch, item, static_cast<Index>(rows.planes) * rows.middle, rows.half);
+    const auto begin =
+        Batch::of(team, roots, scratch.transform, item, static_cast<Index>(rows.planes) * rows.middle, rows.half);
     const auto first = [](Index row) SEICHE_INLINED { return row * n; };
-    Registers before = {}, after = {}, divergence = {};
+    const int thread = thread_of(team);
+    auto& before = scratch.before;
+    auto& after = scratch.after;
+    auto& divergence = scratch.divergence;
     if constexpr (nonlinear) {
-      begin.update(before, first, [&](Real sum, int m, Index at) SEICHE_INLINED {
+      Registers sums = {};
+      begin.update(sums, first, [&](Real sum, int m, Index at) SEICHE_INLINED {
         static_for<0, D>([&]<int j>() SEICHE_INLINED { sum += rho[j * rows.points + at + m]; });
         return sum;
+      });
+      begin.each_value(sums, first, [&]<int part>(Real& sum, int l, int t, int, Index, bool) SEICHE_INLINED {
+        before.template at<part>(thread, l, t) = sum;
       });
     }
     one_by_one<D>([&](int j) SEICHE_INLINED {
@@ -317,37 +213,54 @@ struct RowDensity {
       batch.ask(rho + j * rows.points, n);
       if (j + 1 < D) batch.ask(work + (j + 1) * rows.spectrum, rows.half);
       batch.back(work + j * rows.spectrum, [&](Registers& slopes) SEICHE_INLINED {
-        batch.each_value(
-            slopes, position,
-            [&]<int part>(Real& value, int l, int t, int m, const Place& row, bool present) SEICHE_INLINED {
-              const Index i = row.first + m;
-              const Real remaining = medium.density(i);
-              const Real mass =
-                  dt * (nonlinear ? remaining + Real(2) * Batch::template of<part>(before, l, t) : remaining);
-              const Real last = unchanging(row.layer + m), f = axis == 2 ? last : row.is_row_axis;
-              if constexpr (Finish::uses_rate) Batch::template of<part>(divergence, l, t) += present ? value : Real(0);
-              value = f * (f * rho[j * rows.points + i] - mass * value);
-              Batch::template of<part>(after, l, t) += present ? value : Real(0);
-            });
+        batch.each_value(slopes, position,
+                         [&]<int part>(Real& value, int l, int t, int m, const Place& row, bool present)
+                             SEICHE_INLINED {
+                               const Index i = row.first + m;
+                               const Real remaining = medium.density(i);
+                               Real mass = remaining;
+                               if constexpr (nonlinear) mass += Real(2) * before.template at<part>(thread, l, t);
+                               mass *= dt;
+                               const Real last = unchanging(row.layer + m), f = axis == 2 ? last : row.is_row_axis;
+                               const auto add = [&](auto& sum) SEICHE_INLINED {
+                                 Real& kept = sum.template at<part>(thread, l, t);
+                                 kept = (j > 0 ? kept : Real(0)) + (present ? value : Real(0));
+                               };
+                               if constexpr (Finish::uses_rate) add(divergence);
+                               value = f * (f * rho[j * rows.points + i] - mass * value);
+                               add(after);
+                             });
         batch.store(slopes, rho + j * rows.points);
       });
     });
     const Batch batch = begin.afresh();
     if constexpr (Finish::uses_rate) {
-      batch.update(divergence, first,
-                   [&](Real rate, int m, Index at) SEICHE_INLINED { return medium.density(at + m) * rate; });
+      batch.each_number(first, [&]<int part>(int l, int t, int m, Index at, bool present) SEICHE_INLINED {
+        Real& rate = divergence.template at<part>(thread, l, t);
+        rate = present ? medium.density(at + m) * rate : Real(0);
+      });
     }
     const auto end = [&](auto all) SEICHE_INLINED {
-      batch.each_value(
-          after, [](Index row) SEICHE_INLINED { return row; },
-          [&]<int part>(Real& sum, int l, int t, int m, Index row, bool present) SEICHE_INLINED {
-            if (!all.value && !present) return;
-            const Real rate = Batch::template of<part>(divergence, l, t);
-            finish(medium, row * n + m, 2 * row * rows.half + m, sum, rate);
-          });
+      batch.each_number([](Index row) SEICHE_INLINED { return row; },
+                        [&]<int part>(int l, int t, int m, Index row, bool present) SEICHE_INLINED {
+                          if (!all.value && !present) return;
+                          Real rate = Real(0);
+                          if constexpr (Finish::uses_rate) rate = divergence.template at<part>(thread, l, t);
+                          finish(medium, row * n + m, 2 * row * rows.half + m, after.template at<part>(thread, l, t),
+                                 rate);
+                        });
     };
     batch.count == 2 * Batch::lanes ? end(ConstantBool<true>{}) : end(ConstantBool<false>{});
-    if constexpr (requires { finish.onward(batch, divergence, after); }) finish.onward(batch, divergence, after);
+    if constexpr (requires { finish.onward(batch, divergence, after); }) {
+      const auto take = [&](auto& kept) SEICHE_INLINED {
+        return [&](Registers& rows) SEICHE_INLINED {
+          batch.each_value(rows, first, [&]<int part>(Real& value, int l, int t, int, Index, bool) SEICHE_INLINED {
+            value = kept.template at<part>(thread, l, t);
+          });
+        };
+      };
+      finish.onward(batch, take(divergence), take(after));
+    }
   }
 };
 
