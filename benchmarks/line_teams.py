@@ -73,7 +73,7 @@ def teams_of(length: int) -> Iterator[LineTeam]:
 def kernels_of(team: LineTeam) -> list[KernelSpec]:
     """Return the passes and the transforms alone."""
     shape = team_shape(team)
-    kinds = [passes.gradient_pass(shape, 3), passes.divergence_pass(shape, 3), passes.laplacian_pass(shape, 3)]
+    kinds = [passes.gradient_pass(shape, 3), passes.divergence_pass(shape, 3), passes.laplacian_pass(shape, 3, 2)]
     return kinds + [passes.side_transform(shape, inverse=inverse) for inverse in (False, True)]
 
 

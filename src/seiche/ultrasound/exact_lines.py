@@ -168,8 +168,8 @@ class ExactLinesScheme(ExactScheme):
     def _divergence_pass(self) -> Bound:
         axis = self._other_axes[0]
         spec = passes.divergence_pass(axis.shape, self._dimensions)
-        factor = {"derivative": self._back_table, "kappa": self._kappa}
-        return self._state.bind(spec, items=self._dimensions * axis.batches, **self._first_axis(), factor=factor)
+        tables = {"derivative": self._back_table, "kappa": self._kappa}
+        return self._state.bind(spec, items=self._dimensions * axis.batches, **self._first_axis(), **tables)
 
     def _row_velocity(self, layer: Array, dt: float, starts: list[Bound], *, transform: bool) -> list[Bound]:
         """Return the momentum equation; messages of a component start when it is complete."""
@@ -235,14 +235,11 @@ class ExactLinesScheme(ExactScheme):
         """Return the operators on the spectra `active`; without the operator of losses `first` is 1."""
         axis, problem = self._other_axes[0], self._state.problem
         assert problem.absorption is not None
-        numbers = {"scale": 1 / problem.points, **operators.laplacian_numbers(problem.absorption)}
-        squares = self._state.upload(self._spaced(operators.square_table(problem)))
-        return self._state.bind(
-            passes.laplacian_pass(axis.shape, self._dimensions),
-            items=len(active) * axis.batches,
-            **{**self._first_axis(), "work": active},
-            factor={"squares": squares, **numbers, "first": first},
-        )
+        members: dict[str, Any] = {**self._first_axis(), "work": active, "first": first}
+        members["squares"] = self._state.upload(self._spaced(operators.square_table(problem)))
+        members |= {"scale": 1 / problem.points, **operators.laplacian_numbers(problem.absorption)}
+        spec = passes.laplacian_pass(axis.shape, self._dimensions, len(active))
+        return self._state.bind(spec, items=axis.batches, **members)
 
     def _power_law_pressure(self) -> Bound:
         state, absorption = self._state, self._state.problem.absorption

@@ -15,11 +15,10 @@ SEICHE_FN Real taper(Real k2, Real passband, Real slope) {
   return inside * inside * (Real(3) - Real(2) * inside);
 }
 
-/// k^(y-2), or k^(y-1), over the number of points.
+/// k^(y-2) over the number of points.
 template <class Real>
-SEICHE_FN Real laplacian_factor(Real k2, Real exponent, Real scale, bool upper) {
-  const Real lower = k2 > Real(0) ? scale * pow_positive(k2, exponent) : Real(0);
-  return upper ? lower * square_root(k2) : lower;
+SEICHE_FN Real laplacian_power(Real k2, Real exponent, Real scale) {
+  return k2 > Real(0) ? scale * pow_positive(k2, exponent) : Real(0);
 }
 
 template <class Real>
@@ -41,8 +40,9 @@ struct FractionalLaplacians {
     team.for_each(rows.half, [&](int c) SEICHE_INLINED {
       const Real k2 = across + last[c];
       const Real window = taper(k2, low, fall);
-      absorbed[c] = window * laplacian_factor(k2, power, number, false) * absorbed[c];
-      dispersed[c] = window * laplacian_factor(k2, power, number, true) * dispersed[c];
+      const Real lower = laplacian_power(k2, power, number);
+      absorbed[c] = window * lower * absorbed[c];
+      dispersed[c] = window * (lower * square_root(k2)) * dispersed[c];
     });
   }
 };

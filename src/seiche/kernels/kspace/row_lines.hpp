@@ -159,21 +159,27 @@ struct RowDensity {
   Real dt;
   using Batch = RowBatch<Transform>;
   using Registers = typename Batch::Registers;
-  /// Numbers of a thread outside its registers, if `used`.
-  template <bool used>
+  /// Numbers of every thread in shared memory, or of one thread in its registers, if `used`.
+  template <bool used, bool shared>
   struct Kept {
     static constexpr int radix = Registers::radix;
-    Real of[used ? 2 * Registers::loops * radix : 1][used ? Transform::threads : 1];
+    Real of[used ? 2 * Registers::loops * radix : 1][used && shared ? Transform::threads : 1];
     template <int part>
     SEICHE_FN Real& at(int thread, int l, int t) {
-      return of[2 * (l * radix + t) + part][thread];
+      return of[2 * (l * radix + t) + part][shared ? thread : 0];
     }
   };
+  template <bool shared>
+  struct Sums {
+    Kept<nonlinear, shared> before;  ///< sum of the densities before the step
+    Kept<true, shared> after;        ///< and after it
+    Kept<Finish::uses_rate, shared> divergence;
+  };
+  /// Sums are shared if two teams fit the memory of a multiprocessor: in registers they would leave no second team.
+  static constexpr bool shared = sizeof(Sums<true>) + sizeof(typename Transform::Scratch) <= 112 * 1024;
   struct Scratch {
     typename Transform::Scratch transform;
-    Kept<nonlinear> before;  ///< sum of the densities before the step
-    Kept<true> after;        ///< and after it
-    Kept<Finish::uses_rate> divergence;
+    Sums<shared> sums;
   };
   static constexpr int bytes = 2 * Transform::n * Transform::lanes *
                                (3 * D * sizeof(Real) + Finish::bytes + Finish::template medium_bytes<Medium>);
@@ -190,16 +196,24 @@ struct RowDensity {
         Batch::of(team, roots, scratch.transform, item, static_cast<Index>(rows.planes) * rows.middle, rows.half);
     const auto first = [](Index row) SEICHE_INLINED { return row * n; };
     const int thread = thread_of(team);
-    auto& before = scratch.before;
-    auto& after = scratch.after;
-    auto& divergence = scratch.divergence;
+    Sums<false> own;
+    auto& sums = [&]() SEICHE_INLINED -> auto& {
+      if constexpr (shared) {
+        return scratch.sums;
+      } else {
+        return own;
+      }
+    }();
+    auto& before = sums.before;
+    auto& after = sums.after;
+    auto& divergence = sums.divergence;
     if constexpr (nonlinear) {
-      Registers sums = {};
-      begin.update(sums, first, [&](Real sum, int m, Index at) SEICHE_INLINED {
+      Registers total = {};
+      begin.update(total, first, [&](Real sum, int m, Index at) SEICHE_INLINED {
         static_for<0, D>([&]<int j>() SEICHE_INLINED { sum += rho[j * rows.points + at + m]; });
         return sum;
       });
-      begin.each_value(sums, first, [&]<int part>(Real& sum, int l, int t, int, Index, bool) SEICHE_INLINED {
+      begin.each_value(total, first, [&]<int part>(Real& sum, int l, int t, int, Index, bool) SEICHE_INLINED {
         before.template at<part>(thread, l, t) = sum;
       });
     }

@@ -121,45 +121,19 @@ struct GradientPass {
   }
 };
 
-/// Multiplier of the spectra of the components, a different derivative for each (eq. 8).
-template <class Real, int D>
-struct DivergenceFactor {
-  const Complex<Real>* derivative;
-  const Real* kappa;
-  static constexpr int bytes = sizeof(Real);
-  SEICHE_FN Complex<Real> operator()(const Rows& rows, int component, int k, int column, Index position) const {
-    return unchanging(kappa + position) *
-           unchanging(derivative + SpectralPlace<D>::of(rows, k, column).of_component(component));
-  }
-};
-
-/// The operators of power-law absorption: k^(y-2) for the first spectrum, k^(y-1) for the second, zero at k = 0.
-template <class Real, int D>
-struct LaplacianFactor {
-  const Real* squares;
-  Real exponent, scale;  // (y - 2)/2; 1 over the number of points
-  Real passband, slope;  // of the taper
-  i32 first;             // 1 if the first spectrum is absent
-  static constexpr int bytes = 0;
-  SEICHE_FN Real operator()(const Rows& rows, int component, int k, int column, Index) const {
-    const auto at = SpectralPlace<D>::of(rows, k, column);
-    const Real k2 = unchanging(squares + at.first) + unchanging(squares + at.middle) + unchanging(squares + at.last);
-    return taper(k2, passband, slope) * laplacian_factor(k2, exponent, scale, component + first != 0);
-  }
-};
-
-/// Multiplies spectra, complete except for this axis, by a factor, ready for the inverse transforms along the other
-/// axes. Items are the batches of one component after another. Bytes per number: one read, one written, the factor.
-template <class Transform, class Factor>
-struct ProductPass {
+/// Spectra of the components times their derivatives (eq. 8). Each is complete except for this axis, and is left ready
+/// for the inverse transforms along the other axes. Items are the batches of one component after another. Bytes per
+/// number: one read with kappa, one written.
+template <class Transform, int D>
+struct DivergencePass {
   using Real = typename Transform::Real;
   Complex<Real>* work;
-  const Complex<Real>* roots;
-  Factor factor;
+  const Complex<Real>*derivative, *roots;
+  const Real* kappa;
   Rows rows;
   SpectralLines lines;
   using Scratch = typename Transform::Scratch;
-  static constexpr int bytes = Transform::n * Transform::lanes * (4 * sizeof(Real) + Factor::bytes);
+  static constexpr int bytes = 5 * Transform::n * Transform::lanes * sizeof(Real);
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     const int component = static_cast<int>(item / lines.batches);
@@ -170,10 +144,59 @@ struct ProductPass {
     batch.load(transform, registers, spectrum);
     transform.template run<false>(team, registers, [&](auto& transformed) SEICHE_INLINED {
       transform.each_number(transformed, [&](Complex<Real>& z, int k, int lane) SEICHE_INLINED {
-        z = factor(rows, component, k, batch.column(lane), batch.at(k, lane)) * z;
+        const int entry = SpectralPlace<D>::of(rows, k, batch.column(lane)).of_component(component);
+        z = (unchanging(kappa + batch.at(k, lane)) * unchanging(derivative + entry)) * z;
       });
-      transform.template run<true>(
-          team, transformed, [&](auto& transformed) SEICHE_INLINED { batch.store(transform, transformed, spectrum); });
+      transform.template run<true>(team, transformed,
+                                   [&](auto& result) SEICHE_INLINED { batch.store(transform, result, spectrum); });
+    });
+  }
+};
+
+/// The operators of power-law absorption (eq. 12): k^(y-2) for the spectrum of the losses, k^(y-1) for that of the
+/// dispersion, zero at k = 0. Of `count` spectra the first is that of the losses, or with `first` 1 that of the
+/// dispersion. The power is computed once for both. Bytes per number: both read and written.
+template <class Transform, int D, int count>
+struct LaplacianPass {
+  using Real = typename Transform::Real;
+  Complex<Real>* work;
+  const Complex<Real>* roots;
+  const Real* squares;
+  Real exponent, scale;  // (y - 2)/2; 1 over the number of points
+  Real passband, slope;  // of the taper
+  i32 first;
+  Rows rows;
+  SpectralLines lines;
+  using Spectrum = typename Transform::template Registers<Transform::last_radix>;
+  /// The power for every number of a thread.
+  struct Scratch {
+    typename Transform::Scratch transform;
+    Real power[count > 1 ? Spectrum::loops * Spectrum::radix : 1][count > 1 ? Transform::threads : 1];
+  };
+  static constexpr int bytes = 4 * count * Transform::n * Transform::lanes * sizeof(Real);
+
+  SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
+    const auto batch = SpectralBatch<Transform>::of(lines, item);
+    const int thread = thread_of(team);
+    one_by_one<count>([&](int component) SEICHE_INLINED {
+      const Transform transform = Transform{roots, scratch.transform, thread}.afresh();
+      Complex<Real>* const spectrum = work + component * rows.spectrum;
+      typename Transform::template Registers<Transform::first_radix> registers;
+      batch.load(transform, registers, spectrum);
+      transform.template run<false>(team, registers, [&](Spectrum& transformed) SEICHE_INLINED {
+        transform.each_butterfly_number(transformed, [&](int l, int t, int k, int lane) SEICHE_INLINED {
+          const auto at = SpectralPlace<D>::of(rows, k, batch.column(lane));
+          const Real k2 =
+              unchanging(squares + at.first) + unchanging(squares + at.middle) + unchanging(squares + at.last);
+          Real* const power = &scratch.power[count > 1 ? l * Spectrum::radix + t : 0][count > 1 ? thread : 0];
+          if (component == 0) *power = laplacian_power(k2, exponent, scale);
+          const Real factor = component + first != 0 ? *power * square_root(k2) : *power;
+          Complex<Real>& z = transformed.x[l][t];
+          z = taper(k2, passband, slope) * factor * z;
+        });
+        transform.template run<true>(team, transformed,
+                                     [&](auto& result) SEICHE_INLINED { batch.store(transform, result, spectrum); });
+      });
     });
   }
 };

@@ -39,24 +39,16 @@ def gradient_pass(shape: LineShape, dimensions: int) -> KernelSpec:
 
 def divergence_pass(shape: LineShape, dimensions: int) -> KernelSpec:
     """Derivatives of the components, each along its own axis."""
-    factor = f"{CPP}DivergenceFactor<{CPP_TYPE[shape.real]},{dimensions}>"
-    return _product(shape, factor, pointers("derivative kappa"))
+    arrays = pointers("work derivative roots kappa")
+    members: Members = (*arrays, ("rows", ROWS), ("lines", _LINES))
+    return _pass(f"DivergencePass<{shape.cpp},{dimensions}>", "spectral_lines", members, shape, crowded=True)
 
 
-def laplacian_pass(shape: LineShape, dimensions: int) -> KernelSpec:
-    """The operators of power-law absorption."""
-    factor = f"{CPP}LaplacianFactor<{CPP_TYPE[shape.real]},{dimensions}>"
-    members: Members = (
-        ("squares", "ptr"),
-        *typed_members(shape.real, "exponent scale passband slope"),
-        ("first", "int32"),
-    )
-    return _product(shape, factor, members)
-
-
-def _product(shape: LineShape, factor: str, factor_members: Members) -> KernelSpec:
-    members: Members = (*pointers("work roots"), ("factor", factor_members), ("rows", ROWS), ("lines", _LINES))
-    return _pass(f"ProductPass<{shape.cpp},{factor}>", "spectral_lines", members, shape, crowded=True)
+def laplacian_pass(shape: LineShape, dimensions: int, count: int) -> KernelSpec:
+    """The operators of power-law absorption on `count` spectra."""
+    numbers = (*typed_members(shape.real, "exponent scale passband slope"), ("first", "int32"))
+    members: Members = (*pointers("work roots squares"), *numbers, ("rows", ROWS), ("lines", _LINES))
+    return _pass(f"LaplacianPass<{shape.cpp},{dimensions},{count}>", "spectral_lines", members, shape, crowded=True)
 
 
 def row_forward(shape: LineShape, *, tapered: bool = False) -> KernelSpec:
@@ -123,7 +115,7 @@ def other_kernels() -> Iterator[KernelSpec]:
         yield from (side_transform(strided_transform, inverse=inverse) for inverse in (False, True))
         yield gradient_pass(strided_transform, 3)
         yield divergence_pass(strided_transform, 3)
-        yield laplacian_pass(strided_transform, 3)
+        yield from (laplacian_pass(strided_transform, 3, count) for count in (1, 2))
         yield from (row_forward(contiguous_transform, tapered=tapered) for tapered in (False, True))
         yield from (row_velocity(contiguous_transform, 3, "mean", onward=onward) for onward in (False, True))
         yield row_density(contiguous_transform, 3, False, False, "lossless")
