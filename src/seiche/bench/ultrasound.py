@@ -19,14 +19,17 @@ from seiche.errors import CaseError
 from seiche.observe.bandwidth import copy_bandwidth
 from seiche.ultrasound.advice import memory
 from seiche.ultrasound.problem import Absorption, Field, MaskSource, Pml, Problem
+from seiche.ultrasound.relaxation import Relaxation, fit
 from seiche.ultrasound.solver import UltrasoundSolver
 
-#: Media: water, two lossless layers, or two nonlinear layers with power-law absorption.
-Physics: TypeAlias = Literal["homogeneous", "lossless", "full"]
+#: Media: water, two lossless layers, or two nonlinear layers that absorb, by a power law or by relaxation processes.
+Physics: TypeAlias = Literal["homogeneous", "lossless", "full", "relaxation"]
 SCHEMES = ("exact", "separable", "local4")
 #: Numbers of warm-up steps, of timed runs, and of steps timed by stage.
 _WARM_UP_STEPS, _REPETITIONS, _STAGE_STEPS = 3, 3, 5
 _SPACING, _TIME_STEP = 1e-4, 1.5e-8
+#: Frequencies (Hz) at which relaxation processes follow a power law.
+_BAND = (2e5, 2e6)
 
 
 @dataclass(frozen=True)
@@ -77,12 +80,19 @@ def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
     shape = (size * cubes, size, size)
     layered, steps = physics != "homogeneous", 100_000
 
+    second_layer = np.arange(shape[0])[:, None, None] >= size // 2
+
     def field(first: float, second: float) -> Field:
-        second_layer = np.arange(shape[0])[:, None, None] >= size // 2
         return np.broadcast_to(np.where(second_layer, second, first).astype(np.float32), shape)
 
-    speed, density = field(1500.0, 1600.0), field(1000.0, 1100.0)
+    speeds, density = (1500.0, 1600.0), field(1000.0, 1100.0)
     absorption = Absorption(field(0.5, 0.5), 1.5) if physics == "full" else None
+    relaxation: Relaxation | None = None
+    if physics == "relaxation":
+        strengths, times, unrelaxed = zip(*(fit(0.5, 1.5, speed, _BAND) for speed in speeds), strict=True)
+        labels = np.broadcast_to(second_layer, shape).astype(np.uint8)
+        relaxation = Relaxation(labels, np.stack(strengths), np.stack(times), np.array(unrelaxed))
+        speeds = unrelaxed
     signal = np.sin(2 * np.pi * 1e6 * np.arange(steps) * _TIME_STEP)[:, None]
     points = np.arange(64, dtype=np.int64) + size**3 // 2
     return Problem(
@@ -92,10 +102,11 @@ def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
         dt=_TIME_STEP,
         steps=1 << 30,
         reference_speed=1600.0 if layered else 1500.0,
-        sound_speed=speed if layered else 1500.0,
+        sound_speed=field(*speeds) if layered else 1500.0,
         density=density if layered else 1000.0,
-        BonA=field(6.0, 6.0) if physics == "full" else None,
+        BonA=field(6.0, 6.0) if physics in ("full", "relaxation") else None,
         absorption=absorption,
+        relaxation=relaxation,
         pml=(Pml(10, 2.0),) * 3,
         sources=(MaskSource("z", points, signal, "additive-no-correction", steps),),
     )

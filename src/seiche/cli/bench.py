@@ -33,7 +33,7 @@ PrecisionChoice = Literal["float32", "float64"]
 SchemeChoice = StrEnum("SchemeChoice", ["exact", "separable", "local4"])
 #: Load of each rank in `bench blood --weak`.
 LoadChoice = StrEnum("LoadChoice", ["resolved", "coarse"])
-PhysicsChoice = StrEnum("PhysicsChoice", ["homogeneous", "lossless", "full"])
+PhysicsChoice = StrEnum("PhysicsChoice", ["homogeneous", "lossless", "full", "relaxation"])
 
 
 @bench.command("flow")
@@ -163,7 +163,8 @@ def bench_ultrasound(
     physics: Annotated[
         list[PhysicsChoice] | None,
         typer.Option(
-            help="Lossless water, lossless layers, or layers with all effects; the first and last by default."
+            help="Lossless water, lossless layers, or layers with all effects and absorption by a power law (full) or by "
+            "relaxation; homogeneous and full by default."
         ),
     ] = None,
     precision: Annotated[PrecisionChoice, typer.Option(help="Precision of all fields.")] = "float32",
