@@ -21,6 +21,12 @@ def host_threads(sharers: int = 1) -> int:
     return (int(setting) if setting.isdecimal() else 0) or max(1, cores // sharers)
 
 
+def pieces_of(count: int) -> list[slice]:
+    """Return `count` items in a few contiguous pieces for each thread."""
+    size = max(1, -(-count // (4 * host_threads())))
+    return [slice(begin, min(begin + size, count)) for begin in range(0, count, size)]
+
+
 def on_threads(work: Callable[[Piece], None], pieces: Iterable[Piece]) -> None:
     """Apply `work` to all pieces in threads; it should release the interpreter's lock.
 

@@ -163,8 +163,8 @@ def bench_ultrasound(
     physics: Annotated[
         list[PhysicsChoice] | None,
         typer.Option(
-            help="Lossless water, lossless layers, or layers with all effects and absorption by a power law (full) or by "
-            "relaxation; homogeneous and full by default."
+            help="Lossless water, lossless layers, or nonlinear layers with a power law (full) or relaxation; "
+            "homogeneous and full by default."
         ),
     ] = None,
     precision: Annotated[PrecisionChoice, typer.Option(help="Precision of all fields.")] = "float32",

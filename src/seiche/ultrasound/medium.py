@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend.host_threads import on_threads, pieces_of
 from seiche.errors import CaseError
 from seiche.ultrasound.elastic_medium import max_elastic_step
 from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, tau_of
@@ -177,6 +179,21 @@ def max_time_step(problem: Problem, scheme: str = "exact") -> float:
     return limit
 
 
+def _minimum(function: Callable[..., Field], *fields: Field) -> float:
+    """Return the minimum of a function of these fields at any point, computed by all threads of the host."""
+    arrays = [np.asarray(field) for field in fields]
+    count = max((len(array) for array in arrays if array.ndim), default=0)
+    if not count:
+        return float(np.min(function(*fields)))
+    minima: list[float] = []
+
+    def compute(piece: slice) -> None:
+        minima.append(float(np.min(function(*(array[piece] if array.ndim else array for array in arrays)))))
+
+    on_threads(compute, pieces_of(count))
+    return float(np.min(minima))
+
+
 def _limit_of_losses(problem: Problem) -> float:
     max_sound_speed = float(np.max(problem.sound_speed))
     if problem.outer_end is not None:
@@ -191,18 +208,25 @@ def _limit_of_losses(problem: Problem) -> float:
             else 2 / (reference * wave_number) * float(np.arcsin(reference / max_sound_speed))
         )
     y = absorption.alpha_power
-    tau = tau_of(absorption, problem.sound_speed) if absorption.losses and absorption.gain_below is None else 0.0
-    eta: Field = 0.0
-    if absorption.dispersion and not absorption.stokes:
-        speed = as_double(problem.sound_speed)
-        eta = 2 * np.asarray(neper_coefficient(absorption)) * np.asarray(speed) ** y * np.tan(np.pi * y / 2)
-    stiffness_factor = 1 - float(np.min(eta)) * wave_number ** (y - 1)
+
+    def eta(coefficient: Field, speed: Field) -> Field:
+        neper = np.asarray(neper_coefficient(replace(absorption, alpha_coeff=coefficient)))
+        return 2 * neper * np.asarray(as_double(speed)) ** y * float(np.tan(np.pi * y / 2))
+
+    def tau(coefficient: Field, speed: Field) -> Field:
+        return tau_of(replace(absorption, alpha_coeff=coefficient), speed)
+
+    fields = absorption.alpha_coeff, problem.sound_speed
+    has_loss = absorption.losses and absorption.gain_below is None
+    min_tau = _minimum(tau, *fields) if has_loss else 0.0
+    min_eta = _minimum(eta, *fields) if absorption.dispersion and not absorption.stokes else 0.0
+    stiffness_factor = 1 - min_eta * wave_number ** (y - 1)
     if stiffness_factor <= 0:
         return 0.0
     correction = 1.0
     dt = 0.0
     for _ in range(50):
-        loss = max_sound_speed * float(np.min(tau)) * correction * wave_number ** (y - 1)
+        loss = max_sound_speed * min_tau * correction * wave_number ** (y - 1)
         dt = (loss + np.sqrt(loss**2 + 4 * stiffness_factor)) / (
             stiffness_factor * wave_number * correction * max_sound_speed
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend.host_threads import host_threads, on_threads, pieces_of
 from seiche.errors import CaseError
 from seiche.ultrasound.emitter import Emitter
 from seiche.ultrasound.grid import Grid
@@ -198,16 +199,23 @@ def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
     This avoids ringing at sharp edges; by default an initial pressure is smoothed (theory/ultrasound, eq. 18).
     """
-    array = np.asarray(field, np.float64)
+    from scipy.fft import irfftn, rfftn
+
+    array, threads = np.asarray(field, np.float64), host_threads()
     radius = max(n // 2 for n in array.shape)
-    squares = sum(
-        (np.fft.fftfreq(n) * n / (n // 2)).reshape([-1 if j == i else 1 for j in range(array.ndim)]) ** 2
-        for i, n in enumerate(array.shape)
-    )
+    frequencies = [np.fft.fftfreq(n) * n / (n // 2) for n in array.shape]
+    frequencies[-1] = np.abs(frequencies[-1][: array.shape[-1] // 2 + 1])  # of a real field the others follow
+    squares = sum(f.reshape([-1 if j == i else 1 for j in range(array.ndim)]) ** 2 for i, f in enumerate(frequencies))
     angles = np.pi * np.arange(radius + 1) / radius
     table = 0.42 + 0.5 * np.cos(angles) + 0.08 * np.cos(2 * angles)
-    window = np.interp(np.sqrt(np.asarray(squares)) * radius, np.arange(radius + 1), table)
-    smooth = np.fft.ifftn(np.fft.fftn(array) * window).real
+    distances = np.sqrt(np.asarray(squares)) * radius
+    spectrum = rfftn(array, workers=threads)
+
+    def apply(piece: slice) -> None:
+        spectrum[piece] *= np.interp(distances[piece], np.arange(radius + 1), table)
+
+    on_threads(apply, pieces_of(len(spectrum)))
+    smooth = irfftn(spectrum, array.shape, workers=threads)
     maximum, smooth_maximum = np.abs(array).max(), np.abs(smooth).max()
     return np.asarray(smooth * (maximum / smooth_maximum if smooth_maximum > 0 else 1.0))
 
