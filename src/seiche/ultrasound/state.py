@@ -91,8 +91,8 @@ class DeclaredTransforms:
         return _declared(self._transforms.inverse(spectrum), self._transforms.traffic(spectrum))
 
 
-#: Bytes that a GPU reads or writes at least.
-SECTOR_BYTES = 32
+#: Bytes of a line of a GPU's memory and caches.
+MEMORY_LINE = 128
 #: Kernels that declare bytes for each complex number of a spectrum, and those that declare them for a batch of lines.
 _PER_COMPLEX = ("kspace/derivatives.hpp", "kspace/shift.hpp", "kspace/fractional.hpp", "kspace/radial.hpp")
 _PER_BATCH = ("kspace/row_lines.hpp", "kspace/row_relaxing.hpp", "kspace/spectral_lines.hpp")
@@ -117,12 +117,12 @@ def has_lines(problem: Problem, real: Real) -> bool:
 def half_row_pitch(problem: Problem, real: Real) -> int:
     """Return the distance of half rows, in complex numbers, in spectra that kernels on a GPU transform by lines.
 
-    In three dimensions they begin at whole sectors of memory. Otherwise a batch of neighbouring lines would read and
-    write parts of further sectors.
+    In three dimensions they begin at whole lines of memory. Otherwise a batch of neighbouring lines would read and
+    write parts of further ones.
     """
     half = problem.transform_shape[-1] // 2 + 1
-    in_sector = SECTOR_BYTES // (2 * np.dtype(real).itemsize)
-    return -(-half // in_sector) * in_sector if problem.dimensions == 3 and has_lines(problem, real) else half
+    in_line = MEMORY_LINE // (2 * np.dtype(real).itemsize)
+    return -(-half // in_line) * in_line if problem.dimensions == 3 and has_lines(problem, real) else half
 
 
 class LocalPart(Protocol):
@@ -148,7 +148,7 @@ class DeviceState:
         layer_memory: of an elastic medium, the memory of the absorbing layers at the ends of each axis.
         clock: the number of the present step, (1,) int64.
         rows: layout of the rows as kernels expect it; `row_count` is their number.
-        line_rows: the same for kernels that transform lines, with half rows in whole sectors of a GPU's memory.
+        line_rows: the same for kernels that transform lines, with half rows in whole lines of a GPU's memory.
         spectral_rows: the same for rows of spectra, which may differ on several ranks; `spectral_count` of them.
         local: the part of a larger grid that this rank computes, if any.
     """

@@ -36,7 +36,7 @@ struct Tapered {
 };
 
 /// Transforms rows of real fields, `apart` numbers each, to spectra. Rows padded to half rows are transformed in place.
-/// Bytes per point: one read, one written.
+/// Items are batches of a range, or those in `batches` if it is not null. Bytes per point: one read, one written.
 template <class Transform, class Weight>
 struct RowForward {
   using Real = typename Transform::Real;
@@ -45,6 +45,7 @@ struct RowForward {
   const Complex<Real>* roots;
   Index count, apart, pitch;  // rows of a field; the distance of rows, and of half rows
   Weight weight;
+  const u32* batches;
   Range range;
   using Scratch = typename Transform::Scratch;
   static constexpr int bytes = 4 * Transform::n * Transform::lanes * sizeof(Real);
@@ -54,7 +55,8 @@ struct RowForward {
     typename Weight::Row weight;
   };
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const auto batch = RowBatch<Transform>::of(team, roots, scratch, range.of(item), count, pitch);
+    const Index number = batches != nullptr ? static_cast<Index>(batches[item]) : range.of(item);
+    const auto batch = RowBatch<Transform>::of(team, roots, scratch, number, count, pitch);
     const Index first = batch.component * count;
     typename RowBatch<Transform>::Registers registers = {};
     batch.update(
@@ -175,8 +177,9 @@ struct RowDensity {
     Kept<true, shared> after;        ///< and after it
     Kept<Finish::uses_rate, shared> divergence;
   };
-  /// Sums are shared if two teams fit the memory of a multiprocessor: in registers they would leave no second team.
-  static constexpr bool shared = sizeof(Sums<true>) + sizeof(typename Transform::Scratch) <= 112 * 1024;
+  /// More than one sum in registers would be spilled. Two teams should fit the memory of a multiprocessor.
+  static constexpr bool shared =
+      (nonlinear || Finish::uses_rate) && sizeof(Sums<true>) + sizeof(typename Transform::Scratch) <= 112 * 1024;
   struct Scratch {
     typename Transform::Scratch transform;
     Sums<shared> sums;

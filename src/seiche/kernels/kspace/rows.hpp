@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Memory layout of grids for kernels whose items are rows, that is, lines along the last of three axes. A grid of D <
 /// 3 dimensions has extent 1 along the first 3 - D axes. A spectrum has half rows of length/2 + 1 complex numbers,
-/// which begin `half` numbers apart: as many, or more for kernels that transform lines, whose rows then begin at whole
-/// sectors of memory. An in-place transform stores a row of reals in the memory of a half row, so such rows are 2 half
-/// apart
-/// ("padded").
+/// which begin `half` numbers apart: as many, or more for kernels that transform lines, whose half rows then begin at
+/// whole lines of memory. An in-place transform stores a row of reals in the memory of a half row, so such rows are
+/// 2 half apart ("padded").
 #pragma once
 #include "../launch.hpp"
 
