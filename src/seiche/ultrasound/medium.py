@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend.host_threads import on_threads, pieces_of
 from seiche.errors import CaseError
 from seiche.ultrasound.elastic_medium import max_elastic_step
-from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, tau_of
+from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, reduced, tau_of
 from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.problem import Absorption, Elastic, Field, Problem
 from seiche.ultrasound.relaxation import Relaxation, tissues_of
@@ -179,21 +177,6 @@ def max_time_step(problem: Problem, scheme: str = "exact") -> float:
     return limit
 
 
-def _minimum(function: Callable[..., Field], *fields: Field) -> float:
-    """Return the minimum of a function of these fields at any point, computed by all threads of the host."""
-    arrays = [np.asarray(field) for field in fields]
-    count = max((len(array) for array in arrays if array.ndim), default=0)
-    if not count:
-        return float(np.min(function(*fields)))
-    minima: list[float] = []
-
-    def compute(piece: slice) -> None:
-        minima.append(float(np.min(function(*(array[piece] if array.ndim else array for array in arrays)))))
-
-    on_threads(compute, pieces_of(count))
-    return float(np.min(minima))
-
-
 def _limit_of_losses(problem: Problem) -> float:
     max_sound_speed = float(np.max(problem.sound_speed))
     if problem.outer_end is not None:
@@ -218,8 +201,8 @@ def _limit_of_losses(problem: Problem) -> float:
 
     fields = absorption.alpha_coeff, problem.sound_speed
     has_loss = absorption.losses and absorption.gain_below is None
-    min_tau = _minimum(tau, *fields) if has_loss else 0.0
-    min_eta = _minimum(eta, *fields) if absorption.dispersion and not absorption.stokes else 0.0
+    min_tau = reduced(np.min, tau, *fields) if has_loss else 0.0
+    min_eta = reduced(np.min, eta, *fields) if absorption.dispersion and not absorption.stokes else 0.0
     stiffness_factor = 1 - min_eta * wave_number ** (y - 1)
     if stiffness_factor <= 0:
         return 0.0

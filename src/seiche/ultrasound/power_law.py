@@ -7,11 +7,11 @@ relation gives attenuation and phase speed at any strength.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from seiche.ultrasound.medium_arrays import as_double, neper_coefficient
+from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, reduced
 from seiche.ultrasound.problem import Absorption, Field
 
 #: Relative errors of attenuation and phase speed above which the model is unsuitable.
@@ -33,8 +33,12 @@ def power_law_errors(absorption: Absorption, sound_speed: Field, frequency: floa
     Errors are nan where the model has no decaying wave, or the power law no positive phase speed.
     """
     y, omega = absorption.alpha_power, 2 * np.pi * frequency
-    strength = np.asarray(neper_coefficient(absorption)) * omega ** (y - 1) * np.asarray(as_double(sound_speed))
-    loss = float(np.max(strength))  # in nepers per radian
+
+    def strength(coefficient: Field, speed: Field) -> Field:
+        neper = np.asarray(neper_coefficient(replace(absorption, alpha_coeff=coefficient)))
+        return np.asarray(neper * omega ** (y - 1) * np.asarray(as_double(speed)))
+
+    loss = reduced(np.max, strength, absorption.alpha_coeff, sound_speed)  # in nepers per radian
     dispersive = 0.0 if absorption.stokes or not absorption.dispersion else loss * float(np.tan(np.pi * y / 2))
     k = complex_wave_number(loss if absorption.losses else 0.0, dispersive, y)
     speed = (1 + dispersive) / k.real - 1 if 1 + dispersive > 0 else np.nan

@@ -205,14 +205,14 @@ def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
     radius = max(n // 2 for n in array.shape)
     frequencies = [np.fft.fftfreq(n) * n / (n // 2) for n in array.shape]
     frequencies[-1] = np.abs(frequencies[-1][: array.shape[-1] // 2 + 1])  # of a real field the others follow
-    squares = sum(f.reshape([-1 if j == i else 1 for j in range(array.ndim)]) ** 2 for i, f in enumerate(frequencies))
+    squares = [f.reshape([-1 if j == i else 1 for j in range(array.ndim)]) ** 2 for i, f in enumerate(frequencies)]
     angles = np.pi * np.arange(radius + 1) / radius
     table = 0.42 + 0.5 * np.cos(angles) + 0.08 * np.cos(2 * angles)
-    distances = np.sqrt(np.asarray(squares)) * radius
     spectrum = rfftn(array, workers=threads)
 
     def apply(piece: slice) -> None:
-        spectrum[piece] *= np.interp(distances[piece], np.arange(radius + 1), table)
+        distances = np.sqrt(np.asarray(sum([squares[0][piece], *squares[1:]]))) * radius
+        spectrum[piece] *= np.interp(distances, np.arange(radius + 1), table)
 
     on_threads(apply, pieces_of(len(spectrum)))
     smooth = irfftn(spectrum, array.shape, workers=threads)
