@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from seiche.backend.host_threads import on_threads, pieces_of
 from seiche.domain.sites import IoletPlane
 from seiche.domain.surface import Floats, Surface
 from seiche.domain.tube_union import CenterlineTube, is_rim_of, smooth_union, triple
@@ -127,5 +128,10 @@ def _field(tubes: Sequence[CenterlineTube], widths: Sequence[float], nodes: Floa
         block_values = np.repeat(block_values, end - start + 1, axis=axis)
     field = block_values.reshape(-1)
     near_blocks = np.flatnonzero(np.abs(field) <= np.sqrt(3.0) * (0.5 * (_BLOCK - 1) + 1.1) * spacing)
-    field[near_blocks] = smooth_union(tubes, widths, nodes.reshape(-1, 3)[near_blocks])
+    positions = nodes.reshape(-1, 3)
+
+    def evaluate(piece: slice) -> None:
+        field[near_blocks[piece]] = smooth_union(tubes, widths, positions[near_blocks[piece]])
+
+    on_threads(evaluate, pieces_of(len(near_blocks)))
     return field
