@@ -91,8 +91,10 @@ class DeclaredTransforms:
         return _declared(self._transforms.inverse(spectrum), self._transforms.traffic(spectrum))
 
 
-#: Bytes of a line of a GPU's memory and caches.
-MEMORY_LINE = 128
+#: Bytes to whose multiples half rows may be extended: a line of a GPU's caches, half of it, and a sector of its memory.
+ALIGNMENTS = (128, 64, 32)
+#: Maximum extension relative to a half row.
+_MAX_EXTENSION = 0.125
 #: Kernels that declare bytes for each complex number of a spectrum, and those that declare them for a batch of lines.
 _PER_COMPLEX = ("kspace/derivatives.hpp", "kspace/shift.hpp", "kspace/fractional.hpp", "kspace/radial.hpp")
 _PER_BATCH = ("kspace/row_lines.hpp", "kspace/row_relaxing.hpp", "kspace/spectral_lines.hpp")
@@ -117,12 +119,18 @@ def has_lines(problem: Problem, real: Real) -> bool:
 def half_row_pitch(problem: Problem, real: Real) -> int:
     """Return the distance of half rows, in complex numbers, in spectra that kernels on a GPU transform by lines.
 
-    In three dimensions they begin at whole lines of memory. Otherwise a batch of neighbouring lines would read and
-    write parts of further ones.
+    In three dimensions they begin at whole sectors of memory, in long rows at whole lines. Otherwise a batch of
+    neighbouring lines would read and write parts of further ones.
     """
     half = problem.transform_shape[-1] // 2 + 1
-    in_line = MEMORY_LINE // (2 * np.dtype(real).itemsize)
-    return -(-half // in_line) * in_line if problem.dimensions == 3 and has_lines(problem, real) else half
+    if problem.dimensions < 3 or not has_lines(problem, real):
+        return half
+    for alignment in ALIGNMENTS:
+        in_unit = alignment // (2 * np.dtype(real).itemsize)
+        pitch = -(-half // in_unit) * in_unit
+        if pitch <= (1 + _MAX_EXTENSION) * half:
+            return pitch
+    return half
 
 
 class LocalPart(Protocol):
