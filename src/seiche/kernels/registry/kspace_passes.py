@@ -13,13 +13,13 @@ from .spec import CPP_TYPE, KernelSpec, Members, Real, pointers, typed_members
 _LINES = typed_members("int64", "inner count batches")
 _RANGE = typed_members("int32", "first count all")
 
-#: Resident threads per multiprocessor for passes that need many registers.
-_RESIDENT = 512
+#: Resident threads per multiprocessor for passes that need many registers, and for velocities that are transformed.
+_RESIDENT, _RESIDENT_VELOCITY = 512, 1024
 
 
-def _pass(name: str, header: str, members: Members, shape: LineShape, *, crowded: bool = False) -> KernelSpec:
-    """Return a kernel with one item per batch of complex lines; `crowded`: limit the registers."""
-    blocks = shape.blocks or (_RESIDENT // shape.threads if crowded and shape.real == "float32" else 0)
+def _pass(name: str, header: str, members: Members, shape: LineShape, *, resident: int = 0) -> KernelSpec:
+    """Return a kernel with one item per batch of complex lines; `resident` threads limit the registers."""
+    blocks = shape.blocks or (resident // shape.threads if shape.real == "float32" else 0)
     # Some versions of the assembler spill a few words of addresses outside the butterflies.
     spec = KernelSpec(f"{CPP}{name}", f"kspace/{header}.hpp", members, threads=shape.threads, blocks=blocks)
     return replace(spec, max_registers=255, team=True, may_spill=True)
@@ -34,21 +34,23 @@ def side_transform(shape: LineShape, *, inverse: bool) -> KernelSpec:
 def gradient_pass(shape: LineShape, dimensions: int) -> KernelSpec:
     """Spectra of the derivatives of a field, from its spectrum."""
     members: Members = (*pointers("work derivative roots kappa"), ("rows", ROWS), ("lines", _LINES))
-    return _pass(f"GradientPass<{shape.cpp},{dimensions}>", "spectral_lines", members, shape, crowded=True)
+    return _pass(f"GradientPass<{shape.cpp},{dimensions}>", "spectral_lines", members, shape, resident=_RESIDENT)
 
 
 def divergence_pass(shape: LineShape, dimensions: int) -> KernelSpec:
     """Derivatives of the components, each along its own axis."""
     arrays = pointers("work derivative roots kappa")
     members: Members = (*arrays, ("rows", ROWS), ("lines", _LINES))
-    return _pass(f"DivergencePass<{shape.cpp},{dimensions}>", "spectral_lines", members, shape, crowded=True)
+    return _pass(f"DivergencePass<{shape.cpp},{dimensions}>", "spectral_lines", members, shape, resident=_RESIDENT)
 
 
 def laplacian_pass(shape: LineShape, dimensions: int, count: int) -> KernelSpec:
     """The operators of power-law absorption on `count` spectra."""
     numbers = (*typed_members(shape.real, "exponent scale passband slope"), ("first", "int32"))
     members: Members = (*pointers("work roots squares"), *numbers, ("rows", ROWS), ("lines", _LINES))
-    return _pass(f"LaplacianPass<{shape.cpp},{dimensions},{count}>", "spectral_lines", members, shape, crowded=True)
+    return _pass(
+        f"LaplacianPass<{shape.cpp},{dimensions},{count}>", "spectral_lines", members, shape, resident=_RESIDENT
+    )
 
 
 def row_forward(shape: LineShape, *, tapered: bool = False) -> KernelSpec:
@@ -72,7 +74,9 @@ def row_velocity(shape: LineShape, dimensions: int, density: DensityKind, *, onw
     density_row: Members = (("density", density_members), ("rows", ROWS), ("dt", shape.real))
     members: Members = (*pointers("u work roots pml"), *density_row)
     name = f"RowVelocity<{shape.cpp},{dimensions},{kind},{cpp_bool(onward)}>"
-    return _pass(name, "row_lines", members, shape)
+    # Teams of fewer threads have larger butterflies, which would be spilled.
+    resident = _RESIDENT_VELOCITY if onward and shape.threads >= 256 else 0
+    return _pass(name, "row_lines", members, shape, resident=resident)
 
 
 def row_density(shape: LineShape, dimensions: int, varying: bool, nonlinear: bool, finish: Finish) -> KernelSpec:
@@ -90,7 +94,7 @@ def _row_density(
     medium, medium_members = medium_type(varying, shape.real)
     policies: Members = (("medium", medium_members), ("finish", finish), ("rows", ROWS), ("dt", shape.real))
     name = f"RowDensity<{shape.cpp},{dimensions},{cpp_bool(nonlinear)},{medium},{finish_name}>"
-    return _pass(name, header, (*pointers("rho work roots pml"), *policies), shape, crowded=True)
+    return _pass(name, header, (*pointers("rho work roots pml"), *policies), shape, resident=_RESIDENT)
 
 
 def row_density_onward(
