@@ -39,6 +39,13 @@ _BOXES = """\
 The boxes differ ({gpu:,} and {cpu:,} sites), because each device needs a certain size for full load. The ratios are
 therefore those of rates, not of times.
 """
+_COARSE = """
+Stages of a step in ms, and their shares, with the mesh of Ames et al. (2020, doi:10.1016/j.jocs.2020.101153) at their
+spacing of 1 um. The step includes lists that are rebuilt now and then.
+
+"""
+#: Vertices of a cell in that mesh.
+COARSE_VERTICES = 162
 #: Hematocrits closer than this count as equal, since boxes contain whole cells.
 _SAME = 0.01
 #: Stage names of a step by column of the tables.
@@ -117,7 +124,28 @@ def _section(result: Result[BloodRow]) -> str:
         )
         for row in result.rows
     ]
-    return result.head + markdown(columns, lines, text_columns=1)
+    coarse = [row for row in result.rows if row.vertices == COARSE_VERTICES]
+    return result.head + markdown(columns, lines, text_columns=1) + _stages(coarse)
+
+
+def _stages(rows: Sequence[BloodRow]) -> str:
+    """Return the milliseconds of each stage in a step with cells at a coarse spacing, and its share of all stages."""
+    if not rows:
+        return ""
+    lines = []
+    for row in rows:
+        total = sum(row.stages.values())
+        times = {"sweep": sweep(row), **{name: row.stages[stage] for name, stage in _STAGES.items()}}
+        times["lists"] = total - sum(times.values())
+        lines.append(
+            (
+                *(f"{row.support}", f"{row.sites:,}", f"{row.cells:,}", f"{row.step_microseconds / 1e3:.1f}"),
+                *(f"{value / 1e3:.2f} ({value / total:.0%})" for value in times.values()),
+                f"{row.bytes_per_cell / 1e3:.1f}",
+            )
+        )
+    columns = ("support", "sites", "cells", "step", "sweep", *_STAGES, "lists", "kB per cell")
+    return _COARSE + markdown(columns, lines, text_columns=0)
 
 
 def _rate(millions: float) -> str:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.page.blood import blood_part, compared, draw_compared, ranks_part
 from benchmarks.page.stored import read_results
 
-from seiche.bench.blood import BloodRow
+from seiche.bench.blood import FEM, BloodRow
 from seiche.bench.blood_ranks import BloodRanksRow
 from seiche.bench.results import read_rows
 from seiche.cli import main
@@ -80,6 +80,17 @@ def test_the_performance_page_compares_a_gpu_and_a_cpu_at_equal_physics(tmp_path
     assert (tmp_path / "shares.png").read_bytes().startswith(b"\x89PNG")
     assert not draw_compared(results[:1], tmp_path / "none.png")
     assert blood_part([]) == ""
+
+
+def test_the_performance_page_has_the_stages_of_a_coarse_mesh(tmp_path: Path) -> None:
+    stored(tmp_path, "coarse", "A GPU (cuda:0)", 2.0)
+    path = tmp_path / "coarse.json"
+    path.write_text(path.read_text().replace('"vertices": 642', '"vertices": 162'))
+    (result,) = read_results(tmp_path, "blood", BloodRow)
+    text, total = blood_part([result]), sum(result.rows[0].stages.values())
+    membranes = result.rows[0].stages[FEM]
+    assert f"{membranes / 1e3:.2f} ({membranes / total:.0%})" in text
+    assert "kB per cell" in text
 
 
 def test_the_performance_page_tells_what_several_ranks_reach(tmp_path: Path) -> None:
