@@ -64,29 +64,82 @@ struct LineTransform {
     current = 1 - current;
   }
 
-  /// A stage of any other factor; each number of the result is computed separately.
+  /// A stage of any other factor. A thread computes one number of the result at a time, on a CPU `together` numbers of
+  /// all lanes from the same inputs.
   template <bool inverse>
   SEICHE_FN void any_stage(const Team& team, int r, int completed) {
-    const int n = plan.length, spacing = n / r, turn = n / (completed * r);
-    const Complex<Real>* const roots = plan.roots;
-    const Real *const re = scratch.re[current], *const im = scratch.im[current];
-    Real *const re_out = scratch.re[1 - current], *const im_out = scratch.im[1 - current];
-    each_lane<lanes>(team, n, [&](int index, int lane) SEICHE_INLINED {
-      const int i = index % spacing, s = index / spacing, k = i % completed,
-                target = (i / completed) * completed * r + k + s * completed;
-      Complex<Real> sum{0, 0};
-      for (int t = 0; t < r; ++t) {
-        const int source = (i + t * spacing) * lanes + lane;
-        Complex<Real> root = roots[(static_cast<Index>(t) * (k * turn + s * spacing)) % n];
-        if constexpr (inverse) root.im = -root.im;
-        const Complex<Real> term = root * Complex<Real>{re[source], im[source]};
-        sum = {sum.re + term.re, sum.im + term.im};
+    const int n = plan.length, spacing = n / r;
+    if constexpr (ManyThreads<Team>) {
+      const Real *const re = scratch.re[current], *const im = scratch.im[current];
+      each_lane<lanes>(team, n, [&](int index, int lane) SEICHE_INLINED {
+        const int i = index % spacing;
+        Complex<Real> sum{0, 0};
+        int q = 0;
+        for (int t = 0; t < r; ++t) {
+          const int source = (i + t * spacing) * lanes + lane;
+          const Complex<Real> term = any_root<inverse>(q) * Complex<Real>{re[source], im[source]};
+          sum = {sum.re + term.re, sum.im + term.im};
+          q = next_root(q, turn_of(i, index / spacing, r, completed));
+        }
+        store(target_of(i, index / spacing, r, completed) * lanes + lane, sum);
+      });
+    } else {
+      constexpr int together = 4;
+      for (int i = 0; i < spacing; ++i) {
+        int s = 0;
+        for (; s + together <= r; s += together) any_numbers<inverse, together>(team, i, s, r, completed);
+        for (; s < r; ++s) any_numbers<inverse, 1>(team, i, s, r, completed);
       }
-      re_out[target * lanes + lane] = sum.re;
-      im_out[target * lanes + lane] = sum.im;
-    });
+    }
     team.barrier();
     current = 1 - current;
+  }
+  /// Numbers s to s + count - 1 of butterfly i in all lanes.
+  template <bool inverse, int count>
+  SEICHE_FN void any_numbers(const Team& team, int i, int s, int r, int completed) {
+    const int spacing = plan.length / r;
+    const Real *const re = scratch.re[current], *const im = scratch.im[current];
+    Real sum_re[count][lanes] = {}, sum_im[count][lanes] = {};
+    int q[count] = {}, turn[count];
+    for (int u = 0; u < count; ++u) turn[u] = turn_of(i, s + u, r, completed);
+    for (int t = 0; t < r; ++t) {
+      Complex<Real> root[count];
+      for (int u = 0; u < count; ++u) {
+        root[u] = any_root<inverse>(q[u]);
+        q[u] = next_root(q[u], turn[u]);
+      }
+      const int source = (i + t * spacing) * lanes;
+      team.for_each(lanes, [&](int lane) SEICHE_INLINED {
+        const Complex<Real> x{re[source + lane], im[source + lane]};
+        static_for<0, count>([&]<int u>() SEICHE_INLINED {
+          const Complex<Real> term = root[u] * x;
+          sum_re[u][lane] += term.re;
+          sum_im[u][lane] += term.im;
+        });
+      });
+    }
+    for (int u = 0; u < count; ++u) {
+      const int target = target_of(i, s + u, r, completed) * lanes;
+      team.for_each(lanes, [&](int lane) SEICHE_INLINED { store(target + lane, {sum_re[u][lane], sum_im[u][lane]}); });
+    }
+  }
+  /// Number s of butterfly i: the distance of the roots of consecutive terms, and its position in the result.
+  SEICHE_FN int turn_of(int i, int s, int r, int completed) const {
+    const int n = plan.length;
+    return (i % completed * (n / (completed * r)) + s * (n / r)) % n;
+  }
+  SEICHE_FN static int target_of(int i, int s, int r, int completed) {
+    return (i / completed) * completed * r + i % completed + s * completed;
+  }
+  SEICHE_FN int next_root(int q, int turn) const { return q + turn < plan.length ? q + turn : q + turn - plan.length; }
+  template <bool inverse>
+  SEICHE_FN Complex<Real> any_root(int q) const {
+    const Complex<Real> root = plan.roots[q];
+    return inverse ? Complex<Real>{root.re, -root.im} : root;
+  }
+  SEICHE_FN void store(int position, Complex<Real> value) const {
+    scratch.re[1 - current][position] = value.re;
+    scratch.im[1 - current][position] = value.im;
   }
 
   template <bool inverse>
