@@ -82,7 +82,7 @@ def of_checkpoint(path: Path) -> Table:
     """Return the digests of the arrays of a checkpoint, rows in the order of their keys, and of its attributes.
 
     Version 1 has one set of rows, whose keys are its first array; version 2 has several, each after its keys, and
-    arrays without rows.
+    arrays without rows; version 3 has keys of 32 bits.
     """
     data = path.read_bytes()
     _, version, _, offset, length = _PREAMBLE.unpack(data[: _PREAMBLE.size])
@@ -104,7 +104,8 @@ def of_checkpoint(path: Path) -> Table:
         table["time_step"] = of_json(footer["step"])
         sets = [(f"keys of {rows['name']}", rows["total"], rows["arrays"]) for rows in footer["sets"]]
     for name, total, arrays in sets:
-        keys = take({"dtype": "<i8", "shape": []}, total)
+        dtype = "<u4" if version > 2 and total <= 1 << 32 else "<i8"
+        keys = take({"dtype": dtype, "shape": []}, total).astype(np.int64)
         order = np.argsort(keys, kind="stable")
         table[name] = of_array(keys[order])
         table |= {item["name"]: of_array(take(item, total)[order]) for item in arrays}

@@ -26,7 +26,7 @@ from seiche.solver import RowSet, State
 WORLD = World.serial()
 N_SITES = 9
 KEYS = {"sites": ALL, "cells/red": ALL, "sensors": ALL}
-VERSION_1 = Path(__file__).resolve().parents[1] / "data" / "version-1.seiche"
+EARLIER = Path(__file__).resolve().parents[1] / "data"
 
 
 def _state() -> State:
@@ -57,10 +57,10 @@ def _overwrite(path: Path, at: int, byte: int) -> None:
         file.write(bytes([byte]))
 
 
-@pytest.fixture(scope="module", params=["version 1", "version 2"])
+@pytest.fixture(scope="module", params=[1, 2, 3])
 def either(request: pytest.FixtureRequest, content: bytes) -> bytes:
     """Return a file of each version."""
-    return VERSION_1.read_bytes() if request.param == "version 1" else content
+    return (EARLIER / f"version-{request.param}.seiche").read_bytes() if request.param < 3 else content
 
 
 def test_every_flipped_bit_is_detected(tmp_path: Path, either: bytes) -> None:
@@ -192,7 +192,7 @@ def test_absurd_header_is_rejected_without_allocating(
 def test_absurd_header_of_version_1_is_rejected(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], reason: str
 ) -> None:
-    _check_rejected(tmp_path / "state", _forge(VERSION_1.read_bytes(), change), reason)
+    _check_rejected(tmp_path / "state", _forge((EARLIER / "version-1.seiche").read_bytes(), change), reason)
 
 
 def test_header_nested_without_end_is_rejected(tmp_path: Path, content: bytes) -> None:
@@ -265,22 +265,22 @@ def test_random_damage_and_forgery_give_nothing_but_a_format_error(
 def test_rows_declared_in_two_chunks_are_rejected(tmp_path: Path, content: bytes) -> None:
     """A forged table that has one row twice, with checksums that fit."""
     data = bytearray(content)
-    data[64:72] = data[72:80]
-    keys = zlib.crc32(bytes(data[64 : 64 + 8 * N_SITES]))
+    data[64:68] = data[68:72]
+    keys = zlib.crc32(bytes(data[64 : 64 + 4 * N_SITES]))
     forged = _forge(bytes(data), lambda f: f["sets"][0]["chunks"][0].__setitem__(4, keys))
     _check_rejected(tmp_path / "state", forged, "sites, rows 0..8: a row is stored twice")
 
 
 def test_messages_name_file_location_and_reason(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state"
-    sites, sensors = 64 + 8 * N_SITES, 64 + 32 * N_SITES
+    sites, sensors = 64 + 4 * N_SITES, 64 + 28 * N_SITES
     places = {
         sites: "array 'f' of the sites, rows 0..8",
         sensors: "array 'keys' of the sensors, rows 0..1",
-        sensors + 16: "array 'p' of the sensors, rows 0..1",
-        sensors + 56: "array 'largest'",
+        sensors + 8: "array 'p' of the sensors, rows 0..1",
+        sensors + 48: "array 'largest'",
     }
-    assert _footer_begin(content) == sensors + 56 + 32
+    assert _footer_begin(content) == sensors + 48 + 32
     cases = [
         (b"solid vessel", f"{path}: byte 0: not a Seiche checkpoint (wrong magic number)"),
         (content[:40], f"{path}: preamble: truncated: 40 of 64 bytes"),
@@ -308,11 +308,25 @@ def _footer_begin(content: bytes) -> int:
 
 
 def test_a_later_version_is_rejected(tmp_path: Path, content: bytes) -> None:
-    head = content[:8] + struct.pack("<I", 3) + content[12:60]
+    head = content[:8] + struct.pack("<I", 4) + content[12:60]
     (tmp_path / "state").write_bytes(head + struct.pack("<I", zlib.crc32(head)) + content[64:])
     for read in (_read, inspect_checkpoint):
-        with pytest.raises(FormatError, match="byte 8: version 3; this program reads versions 1 and 2"):
+        with pytest.raises(FormatError, match="byte 8: version 4; this program reads versions 1 to 3"):
             read(tmp_path / "state")
+
+
+def test_a_file_of_version_2_has_the_present_state(content: bytes, tmp_path: Path) -> None:
+    """The file was written by the program as it was before version 3."""
+    (tmp_path / "state").write_bytes(content)
+    earlier, present = _read(EARLIER / "version-2.seiche"), _read(tmp_path / "state")
+    assert inspect_checkpoint(EARLIER / "version-2.seiche").version == 2
+    of_version_2 = _footer_begin((EARLIER / "version-2.seiche").read_bytes())
+    assert _footer_begin(content) == of_version_2 - 4 * (N_SITES + 2)  # 32-bit keys
+    assert (earlier.step, earlier.attributes) == (present.step, present.attributes)
+    for name, rows in present.rows.items():
+        for label, values in rows.arrays.items():
+            np.testing.assert_array_equal(earlier.rows[name].arrays[label][:], values[:])
+    np.testing.assert_array_equal(earlier["largest"], present["largest"])
 
 
 def test_rows_that_are_not_stored_are_named(tmp_path: Path, content: bytes) -> None:

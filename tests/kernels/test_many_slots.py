@@ -10,7 +10,7 @@ import numpy as np
 
 from seiche.backend import open_backend
 from seiche.domain.world import World
-from seiche.flow.moment_layout import GROUPS, values_per_site
+from seiche.flow.moment_state import GROUPS, values_per_site
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import build_plan, narrowed
 from seiche.kernels.registry.flow import MOMENT_EDGE, stream_collide

@@ -26,8 +26,8 @@ from seiche.flow import (
     Walls,
 )
 from seiche.flow.choice import choose_layout, recommendation, step_bytes, step_time
-from seiche.flow.moment_layout import basis, coefficients
 from seiche.flow.moment_links import NO_SLOT
+from seiche.flow.moment_state import basis, coefficients
 from seiche.flow.state import site_state
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 

@@ -15,7 +15,8 @@ from seiche.errors import CaseError
 from seiche.flow.layout import Layout
 from seiche.flow.list_layout import ListLayout
 from seiche.flow.model import FlowModel, Precision, Regularised
-from seiche.flow.moment_layout import MomentLayout, sites_per_sector, values_per_site
+from seiche.flow.moment_layout import MomentLayout
+from seiche.flow.moment_state import sites_per_sector, values_per_site
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout, check_periods
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet

@@ -22,6 +22,7 @@ from seiche.flow.velocity_set import VelocitySet
 from seiche.halo.launches import slot_move
 from seiche.halo.plan import HaloPlan
 from seiche.kernels.registry import CPP_TYPE
+from seiche.solver.state import Rows
 
 HaloMode = Literal["gather", "scatter"]
 
@@ -45,34 +46,39 @@ class Use(Enum):
 HALF_SCALE = 32768.0
 
 
-class OutgoingPopulations:
-    """Outgoing populations of the owned sites minus their weights, as rows (n_owned, Q) that are assembled on access.
+class StoredColumns:
+    """Stored values of the owned sites as rows (n_owned, columns) that are assembled on access.
 
+    Columns are in the storage precision; rows have float64, or float32 where this represents all columns exactly.
     Access does not involve the device, so any thread may write them to a file.
     """
 
-    dtype = np.dtype(np.float64)
     _ROWS = 4096
 
     def __init__(self, columns: list[npt.NDArray[Any]]) -> None:
-        """Wrap the stored values, one array (n_owned,) for each direction."""
+        """Wrap the columns, (n_owned,) each; those in half precision are scaled by HALF_SCALE."""
         self._columns = columns
         self.shape = (len(columns[0]), len(columns))
+        wide = any(column.dtype == np.float64 for column in columns)
+        self.dtype = np.dtype(np.float64 if wide else np.float32)
 
     def __len__(self) -> int:
         """Return n_owned."""
         return self.shape[0]
 
-    def __getitem__(self, rows: slice) -> npt.NDArray[np.float64]:
+    def __getitem__(self, rows: slice) -> npt.NDArray[Any]:
         """Return the rows of a slice."""
         columns = [column[rows] for column in self._columns]
-        state = np.empty((len(columns[0]), len(columns)))
+        state = np.empty((len(columns[0]), len(columns)), self.dtype)
         # A block of rows stays in the cache while its columns are filled.
         for begin in range(0, len(state), self._ROWS):
             block = state[begin : begin + self._ROWS]
-            for q, column in enumerate(columns):
-                block[:, q] = column[begin : begin + self._ROWS]
-        return state / HALF_SCALE if columns[0].dtype == np.float16 else state
+            for k, column in enumerate(columns):
+                block[:, k] = column[begin : begin + self._ROWS]
+        for k, column in enumerate(columns):
+            if column.dtype == np.float16:
+                state[:, k] /= HALF_SCALE
+        return state
 
 
 class Layout(ABC):
@@ -160,8 +166,11 @@ class Layout(ABC):
         """Return the offset of `outgoing_slots` for q from those for the rest population; None if it is not uniform."""
         return None
 
-    def state(self, phase: int) -> dict[str, OutgoingPopulations | npt.NDArray[np.float64]]:
-        """Return the arrays that a checkpoint stores before a step of this phase: `populations` (n_owned, Q)."""
+    #: Names of the arrays of `state` that follow from the others.
+    derived: frozenset[str] = frozenset()
+
+    def state(self, phase: int) -> dict[str, Rows]:
+        """Return the arrays of the state before a step of this phase: `populations` (n_owned, Q)."""
         return {"populations": self.outgoing(phase)}
 
     def set_state(self, state: dict[str, npt.NDArray[Any]]) -> None:
@@ -181,8 +190,8 @@ class Layout(ABC):
         for q, value in enumerate(populations):
             self.set_leaving(q, np.full(len(self.item), value))
 
-    def outgoing(self, phase: int) -> OutgoingPopulations | npt.NDArray[np.float64]:
-        """Return a copy of the state (n_owned, Q) before a step of this phase."""
+    def outgoing(self, phase: int) -> Rows:
+        """Return a copy of the outgoing populations (n_owned, Q) before a step of this phase."""
         buffer = self.backend.zeros(len(self.item), self.store)
         rest_slots = self.backend.upload(self.outgoing_slots(phase, 0))
         columns = []
@@ -191,7 +200,7 @@ class Layout(ABC):
             slots = rest_slots if distance is not None else self.backend.upload(self.outgoing_slots(phase, q))
             self._move("Pack", phase, slots, buffer, distance or 0)
             columns.append(self.backend.download(buffer))
-        return OutgoingPopulations(columns)
+        return StoredColumns(columns)
 
     def set_leaving(self, q: int, values: npt.NDArray[Any]) -> None:
         """Overwrite the populations (n_owned,) that leave along q; the next step must be of phase 0."""
@@ -207,7 +216,7 @@ class Layout(ABC):
         kernel = self.backend.load(slot_move(action, self.store, slots))  # type: ignore[arg-type]
         array = self.backend.pointer(self.source(phase)) + distance * np.dtype(self.store).itemsize
         arguments = self.backend.pack(kernel, array=array, slots=slots, buffer=buffer)
-        kernel.bind(arguments, 0, len(self.item))()
+        kernel.bind(arguments, 0, slots.size)()
         self.backend.synchronize()
 
 

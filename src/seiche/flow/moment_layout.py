@@ -17,19 +17,24 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.domain.sites import LinkKind
 from seiche.domain.world import World
-from seiche.flow.layout import HALF_SCALE, OutgoingPopulations, Use, check_slots
+from seiche.flow.layout import HALF_SCALE, StoredColumns, Use, check_slots
 from seiche.flow.list_layout import Requests
 from seiche.flow.moment_links import MomentLinks
+from seiche.flow.moment_state import (
+    COEFFICIENTS,
+    CONSERVED,
+    GROUPS,
+    PopulationsOfMoments,
+    coefficients,
+    sites_per_sector,
+    values_per_site,
+)
 from seiche.flow.region import Region
 from seiche.flow.tile_layout import TileLayout
-from seiche.flow.velocity_set import VelocitySet
 from seiche.halo.plan import narrowed
 from seiche.kernels.registry.flow import MOMENT_EDGE, outgoing_populations, rebuilt_populations
+from seiche.solver.state import Rows
 
-#: Coefficients per site. The first four, density and momentum, are stored as float32 if the others are float16.
-COEFFICIENTS, CONSERVED = 10, 4
-#: Number of values in each contiguous group of a site; a group has at most 16 bytes.
-GROUPS = {"float64": (2, 2, 2, 2, 2), "float32": (4, 4, 2), "float16": (8, 4, 2)}
 #: Tiles along the edge of a brick; tiles are ordered brick by brick for cache locality.
 _BRICK = 4
 #: Sites processed per pass.
@@ -39,40 +44,6 @@ _CHUNK = 1 << 20
 _NOT_FLUID, _HAS_LINK_VALUES, _EMPTY = np.uint32(1), np.uint32(1 << 31), np.uint32((1 << 32) - 1)
 
 Floats = npt.NDArray[np.float64]
-
-
-def values_per_site(storage: str) -> int:
-    """Return the number of stored values per site; with float16, each float32 counts as two values."""
-    return COEFFICIENTS + (CONSERVED if storage == "float16" else 0)
-
-
-def sites_per_sector(storage: str) -> int:
-    """Return the number of sites whose narrowest groups fill a memory sector of 32 bytes."""
-    return 32 // (GROUPS[storage][-1] * np.dtype(storage).itemsize)
-
-
-def basis(velocity_set: VelocitySet) -> Floats:
-    """Return the matrix (Q, 10) that maps coefficients to populations (theory/flow, eq. 41)."""
-    x, y, z = velocity_set.vectors.T
-    columns = (np.ones_like(x), x, y, z, x * x, y * y, z * z, 2 * x * y, 2 * x * z, 2 * y * z)
-    return np.asarray(velocity_set.weights[:, None] * np.stack(columns, axis=1))
-
-
-def coefficients(populations: Floats, velocity_set: VelocitySet, unknown: npt.NDArray[np.uint32]) -> Floats:
-    """Return the coefficients (n, 10) of the regularised part of `populations` (n, Q).
-
-    They are the result of a weighted least-squares fit, which conserves mass and momentum. Populations whose bits are
-    set in `unknown` (n,) are ignored.
-    """
-    result = np.empty((len(populations), COEFFICIENTS))
-    inverse_root = 1.0 / np.sqrt(velocity_set.weights)
-    for mask in np.unique(unknown):
-        is_defined = np.array([not int(mask) >> q & 1 for q in range(velocity_set.Q)])
-        scale = inverse_root[is_defined]
-        inverse = np.linalg.pinv(scale[:, None] * basis(velocity_set)[is_defined]) * scale
-        rows = unknown == mask
-        result[rows] = populations[rows][:, is_defined] @ inverse.T
-    return result
 
 
 class MomentLayout(TileLayout):
@@ -149,7 +120,7 @@ class MomentLayout(TileLayout):
                 "link_masks": backend.upload(read_links),
                 "link_values": backend.zeros(max(links.slots, self.velocity_set.Q), self.boundary_precision),
             }
-            self._state_masks = backend.upload(state)
+            self._state_masks, self._no_links = backend.upload(state), backend.upload(np.zeros_like(state))
         return self._tables
 
     def _requests(self, region: Region) -> Requests:
@@ -234,54 +205,70 @@ class MomentLayout(TileLayout):
 
     def _stored(self, phase: int, value_index: int) -> npt.NDArray[Any]:
         """Return the stored value `value_index` of each owned site, (n_owned,), in the storage precision."""
-        buffer = self.backend.zeros(len(self.item), self.store)
-        self._move("Pack", phase, self.backend.upload(narrowed(self._slot(value_index, self.item))), buffer)
-        return self.backend.download(buffer)
+        values = np.empty(len(self.item), self.store)
+        for begin in range(0, len(values), _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            slots = narrowed(self._slot(value_index, self.item[part]))
+            buffer = self.backend.zeros(len(slots), self.store)
+            self._move("Pack", phase, self.backend.upload(slots), buffer)
+            values[part] = self.backend.download(buffer)
+        return values
 
-    def _store(self, column: Callable[[int], npt.NDArray[Any]]) -> None:
-        """Overwrite the stored values; `column(k)` returns value k of all sites (n_owned,).
+    def _store(self, column: Callable[[int, slice], npt.NDArray[Any]]) -> None:
+        """Overwrite the stored values; `column(k, rows)` returns value k of a slice of the sites.
 
         The next phase must be 0.
         """
-        tile, lane = np.divmod(self.item, self.volume)
-        tile *= self.values_per_site * self.volume
-        first = 0
-        for width in GROUPS[self.store]:
-            slots = narrowed(tile + (first * self.volume + lane * width))
-            for k in range(width):
-                values = np.ascontiguousarray(column(first + k), self.store)
-                self._move("Unpack", 0, self.backend.upload(slots + slots.dtype.type(k)), self.backend.upload(values))
-            first += width
+        for begin in range(0, len(self.item), _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            for k in range(self.values_per_site):
+                slots, values = (
+                    narrowed(self._slot(k, self.item[part])),
+                    np.ascontiguousarray(column(k, part), self.store),
+                )
+                self._move("Unpack", 0, self.backend.upload(slots), self.backend.upload(values))
 
     def members(self, phase: int) -> dict[str, Any]:
         """Return the arrays, the tile table, the wall masks and the side table of links."""
         return {**super().members(phase), **self._link_tables()}
 
-    def state(self, phase: int) -> dict[str, OutgoingPopulations | Floats]:
-        """Return the outgoing `populations` (n_owned, Q), like every layout, and the stored `moments` (n_owned, 10)."""
-        moments = np.empty((len(self.item), COEFFICIENTS))
-        for k in range(COEFFICIENTS):
-            if self.store != "float16":
-                moments[:, k] = self._stored(phase, k)
-            elif k < CONSERVED:
-                halves = np.stack([self._stored(phase, 2 * k), self._stored(phase, 2 * k + 1)], axis=1)
-                moments[:, k] = halves.view(np.float32)[:, 0]
-            else:
-                moments[:, k] = self._stored(phase, CONSERVED + k).astype(np.float64) / HALF_SCALE
-        return {"populations": self.outgoing(phase), "moments": moments}
+    derived = frozenset({"populations"})
 
-    def outgoing(self, phase: int) -> Floats:
-        """Return the outgoing populations (n_owned, Q) before a step of this phase."""
-        Q, count, backend = self.velocity_set.Q, len(self.item), self.backend
+    def state(self, phase: int) -> dict[str, Rows]:
+        """Return the stored `moments` (n_owned, 10) and, like every layout, the outgoing `populations` (n_owned, Q).
+
+        The latter are computed from the moments on access, except where they belong to links with own values.
+        """
+        if self.store != "float16":
+            columns = [self._stored(phase, k) for k in range(COEFFICIENTS)]
+        else:
+            halves = [np.stack([self._stored(phase, 2 * k + j) for j in (0, 1)], axis=1) for k in range(CONSERVED)]
+            columns = [pair.view(np.float32)[:, 0] for pair in halves]
+            columns += [self._stored(phase, CONSERVED + k) for k in range(CONSERVED, COEFFICIENTS)]
+        rows, moments = self._links.sites[self._links.state != 0], StoredColumns(columns)
+        own_values = rows, self.outgoing(phase, rows)
+        return {
+            "populations": PopulationsOfMoments(moments, own_values, self.velocity_set, self._compute),
+            "moments": moments,
+        }
+
+    def outgoing(
+        self, phase: int, rows: npt.NDArray[np.int64] | None = None, *, with_link_values: bool = True
+    ) -> npt.NDArray[Any]:
+        """Return the outgoing populations (n, Q) of `rows` (n,), or all, before a step of this phase.
+
+        Without link values they are those that the moments represent.
+        """
+        Q, backend, item = self.velocity_set.Q, self.backend, self.item if rows is None else self.item[rows]
         name, lattice = self.kernel_name(phase), self.velocity_set.name
         kernel = backend.load(outgoing_populations(name, self._compute, self.store, velocity_set=lattice))  # type: ignore[arg-type]
         # Values that walls return are not outgoing populations, so only those that belong to the state are read.
-        members = {**self.members(phase), "link_masks": self._state_masks}
-        stride = min(count, _CHUNK)
+        members = {**self.members(phase), "link_masks": self._state_masks if with_link_values else self._no_links}
+        stride = min(max(len(item), 1), _CHUNK)
         populations = backend.zeros(Q * stride, self._compute)
-        state = np.empty((count, Q))
-        for begin in range(0, count, stride):
-            items = self.item[begin : begin + stride]
+        state = np.empty((len(item), Q), self._compute)
+        for begin in range(0, len(item), stride):
+            items = item[begin : begin + stride]
             sites = backend.upload(items)
             arguments = backend.pack(kernel, layout=members, sites=sites, out=populations, stride=stride)
             kernel.bind(arguments, 0, len(items))()
@@ -296,7 +283,19 @@ class MomentLayout(TileLayout):
             unknown = np.zeros(len(populations), np.uint32)
             unknown[self._links.sites] = self._links.state
             moments = coefficients(populations, self.velocity_set, unknown)
-        self._set(np.asarray(moments, np.float64), populations[self._links.sites])
+        self._set(moments, populations[self._links.sites])
+
+    def set_moments(self, moments: npt.NDArray[Any], rows: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
+        """Restore the state from `moments` (n_owned, 10) and from the populations `values` (m, Q) of `rows` (m,).
+
+        The rows are ascending and include all sites with links through openings.
+        """
+        self._set(moments, np.zeros((0, self.velocity_set.Q)))
+        links = self.outgoing(0, self._links.sites, with_link_values=False)
+        position = np.searchsorted(rows, self._links.sites)
+        given = np.flatnonzero(self._links.state != 0)
+        links[given] = values[position[given]]
+        self._set_links(links)
 
     def fill(self, populations: Floats) -> None:
         """Set all sites to the same `populations` (Q,)."""
@@ -306,14 +305,20 @@ class MomentLayout(TileLayout):
 
     def _set(self, moments: Floats, links: Floats) -> None:
         """Store the coefficients (n_owned, 10), and the link values (n, Q) of the sites that are in the side table."""
-        halves = np.ascontiguousarray(moments[:, :CONSERVED], np.float32).view(np.float16)  # two halves per value
 
-        def column(k: int) -> npt.NDArray[Any]:
+        def column(k: int, rows: slice) -> npt.NDArray[Any]:
             if self.store != "float16":
-                return moments[:, k]
-            return halves[:, k] if k < 2 * CONSERVED else moments[:, k - CONSERVED] * HALF_SCALE
+                return moments[rows, k]
+            if k >= 2 * CONSERVED:
+                return moments[rows, k - CONSERVED] * HALF_SCALE
+            # A float32 number is stored as two halves.
+            return np.ascontiguousarray(moments[rows, k // 2], np.float32).view(np.float16).reshape(-1, 2)[:, k % 2]
 
         self._store(column)
+        self._set_links(links)
+
+    def _set_links(self, links: npt.NDArray[Any]) -> None:
+        """Store the link values (n, Q) of the sites that are in the side table."""
         if len(links):
             values = np.zeros(self.boundary(0).size, self.boundary_precision)
             values[: links.size] = links.reshape(-1)

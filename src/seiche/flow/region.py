@@ -14,6 +14,7 @@ from seiche.domain.host_passes import offsets, run_pass
 from seiche.domain.site_owners import RankSites, SiteOwners
 from seiche.domain.site_rows import SiteRows
 from seiche.domain.sites import SiteSet
+from seiche.domain.world import World
 from seiche.flow.velocity_set import D3Q19, VelocitySet
 from seiche.kernels.registry.sites import remote_links
 
@@ -73,6 +74,17 @@ class Region:
         row = self.velocity_set.link_rows[q - 1]
         cut: npt.NDArray[np.bool_] = self.sites.link_kind[self.boundary_rows, row] != 0
         return np.asarray(self.boundary_sites[cut])
+
+    def openings(self, world: World) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+        """Return the ascending rows (m,) of the owned sites with links through openings (collective).
+
+        Also returns their numbers among such sites of all ranks, and the number of these.
+        """
+        iolet = self.sites.link_iolet[self.boundary_rows][:, self.velocity_set.link_rows]
+        rows = self.boundary_sites[(iolet >= 0).any(axis=1)]
+        own = self.owned[rows]
+        of_all = np.sort(np.concatenate(world.allgather(own)))
+        return rows, np.searchsorted(of_all, own), len(of_all)
 
     def neighbour(self, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int32]:
         """Return the global sites at x + c_q for the owned sites `rows` (m,) or all.

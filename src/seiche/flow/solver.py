@@ -23,11 +23,12 @@ from seiche.flow.iolet_stages import IoletStages
 from seiche.flow.iolets import Iolets
 from seiche.flow.measures import Measures
 from seiche.flow.model import FlowModel, Precision
-from seiche.flow.moment_layout import COEFFICIENTS
+from seiche.flow.moment_layout import MomentLayout
+from seiche.flow.moment_state import COEFFICIENTS, populations_of_moments
 from seiche.flow.monitor import Monitor, PendingMonitor
 from seiche.flow.physics import Physics, check_model
 from seiche.flow.region import Region
-from seiche.flow.state import IOLETS, SITES, WALL_MASS, site_state
+from seiche.flow.state import IOLETS, OPENINGS, SITES, WALL_MASS, site_state
 from seiche.flow.steps import Steps
 from seiche.flow.velocity_set import VELOCITY_SETS
 from seiche.flow.wall_forces import WallForces
@@ -38,7 +39,7 @@ from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 from seiche.solver.base import Health, SolverBase
 from seiche.solver.replay import Replay
-from seiche.solver.state import Attribute, Rows, State, check_row_shapes
+from seiche.solver.state import Attribute, Rows, RowSet, State, check_row_shapes
 
 
 class FlowSolver(SolverBase):
@@ -105,6 +106,7 @@ class FlowSolver(SolverBase):
         self.region = Region(sites, owner, self.world.rank, lattice)
         self.owned: npt.NDArray[np.int64] = self.region.owned
         self.items, self.total_items = len(self.owned), len(sites)
+        self._openings = self.region.openings(self.world)
         self.populations = make_layout(self.layout, self.backend, self.world, self.region, self.precision)
         self.step = self.phase = 0
         self._physics = Physics(self.backend, self.populations, model, self.precision.compute)
@@ -261,13 +263,15 @@ class FlowSolver(SolverBase):
 
         Arrays of the sites:
 
-        - `populations` (n_owned, Q): outgoing, minus their weights; assembled on access, in any thread.
+        - `populations` (n_owned, Q): outgoing, minus their weights; assembled on access, in any thread. With the layout
+          `moments` they are computed from the moments and not stored in checkpoints.
         - `relaxation` (n_owned,): omega+ of the last step, for a rheology that needs it.
         - `reference_velocity` (n_owned, 3): the reference of `measures.velocity_change`, after its first call.
         - `inside` (n_owned,): the last indices of the viscosities inside cells, unless they are updated after this
           step.
         - `moments` (n_owned, 10): with the layout of this name; a restart from them is exact, whereas a restart from
-          populations with this layout is exact only up to round-off.
+          populations with this layout is exact only up to round-off. The row set "sites at openings" then has the
+          `populations` of the sites with links through openings.
 
         Attributes "iolets.<name>.<number>" belong to Windkessel outlets.
         """
@@ -282,13 +286,18 @@ class FlowSolver(SolverBase):
             arrays["reference_velocity"] = reference.astype(np.float64)
         circuits = self.iolets.windkessels.state() if self.iolets.windkessels is not None else {}
         state = site_state(self, arrays, self.step, {IOLETS + name: value for name, value in circuits.items()})
+        if isinstance(self.populations, MomentLayout):
+            rows, keys, total = self._openings
+            populations: dict[str, Rows] = {"populations": self.populations.outgoing(self.phase, rows)}
+            sites = replace(state.rows[SITES], derived=self.populations.derived)
+            state = replace(state, rows={SITES: sites, OPENINGS: RowSet(keys, total, populations)})
         mass = self._walls.mass
         return state if mass is None else replace(state, replicated={WALL_MASS: mass.state()})
 
     @property
     def keys(self) -> Mapping[str, npt.NDArray[np.int64]]:
         """Return the keys of the state rows that this rank needs."""
-        return {SITES: self.owned}
+        return {SITES: self.owned, OPENINGS: self._openings[1]}
 
     def set_state(self, state: State) -> None:
         """Continue from `state`; a Windkessel outlet missing from it starts from its initial density.
@@ -297,13 +306,18 @@ class FlowSolver(SolverBase):
             CaseError: an array is missing or has another shape.
         """
         rows = state.rows.get(SITES)
-        shapes: dict[str, tuple[int, ...]] = {"populations": (self.populations.velocity_set.Q,)}
+        available = rows.arrays if rows is not None else {}
+        uses_moments = "moments" in available and (
+            "populations" not in available or (self.layout == "moments" and OPENINGS in state.rows)
+        )
+        shapes: dict[str, tuple[int, ...]] = {}
+        if not uses_moments:
+            shapes["populations"] = (self.populations.velocity_set.Q,)
         if self._physics.has_rates:
             shapes["relaxation"] = ()
         optional: dict[str, tuple[int, ...]] = {"reference_velocity": (3,), "inside": ()}
-        if self.layout == "moments":
+        if self.layout == "moments" or uses_moments:
             optional["moments"] = (COEFFICIENTS,)
-        available = rows.arrays if rows is not None else {}
         shapes |= {name: shape for name, shape in optional.items() if name in available}
         check_row_shapes(rows, shapes, self.items, SITES)
         arrays = {name: np.asarray(available[name][:]) for name in shapes}
@@ -317,10 +331,25 @@ class FlowSolver(SolverBase):
             self.iolets.windkessels.load_state(circuits)
         if self._walls.mass is not None:
             self._walls.mass.set_state(state.replicated.get(WALL_MASS))
-        self.populations.set_state(arrays)
+        if uses_moments:
+            self._set_moments(arrays["moments"], state.rows.get(OPENINGS))
+        else:
+            self.populations.set_state(arrays)
         if self._physics.has_rates:
             self._physics.set_even_rates(arrays["relaxation"])
         self.measures.observation.reference_velocity = arrays.get("reference_velocity")
+
+    def _set_moments(self, moments: npt.NDArray[Any], openings: RowSet | None) -> None:
+        """Restore the state of moment storage with any layout; CaseError without the populations at openings."""
+        own, velocity_set = self._openings[0], self.populations.velocity_set
+        check_row_shapes(openings, {"populations": (velocity_set.Q,)} if self._openings[2] else {}, len(own), OPENINGS)
+        values = openings.arrays["populations"][:] if openings is not None else np.zeros((0, velocity_set.Q))
+        if isinstance(self.populations, MomentLayout):
+            self.populations.set_moments(moments, own, values)
+            return
+        populations = populations_of_moments(self.backend, moments, velocity_set, self.precision.compute)
+        populations[own] = values
+        self.populations.set_state({"populations": populations})
 
     def set_force(self, field: npt.NDArray[Any]) -> None:
         """Add a body force density at each site to that of the model, from the next step on; collective.

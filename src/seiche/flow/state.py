@@ -10,6 +10,8 @@ from seiche.solver.state import Attribute, Rows, RowSet, State
 
 #: The row set of the sites.
 SITES = "sites"
+#: The row set of the sites with links through openings, whose populations moments do not represent.
+OPENINGS = "sites at openings"
 #: Prefix of the attributes of Windkessel outlets.
 IOLETS = "iolets."
 #: Sums of the mass created at walls (`wall_mass.py`).

@@ -4,14 +4,14 @@
 Layout of the file (little-endian; reasons in docs/decisions/0011-checkpoint-format.md):
 
     0                64 bytes: magic, version, CRC-32 of the footer, its offset and length, zeros, CRC-32 of the above.
-    64               for each row set: the int64 keys of all rows in the order of writing. The arrays follow one after
-                     the other, with rows in the same order and without gaps.
+    64               for each row set: the keys of all rows in the order of writing, uint32, or int64 for more than 2^32
+                     rows. The arrays follow one after the other, with rows in the same order and without gaps.
     ...              replicated arrays, one after the other.
     footer offset    JSON: step, attributes, the row sets with their arrays, the replicated arrays with their CRC-32.
                      Each chunk of rows has one CRC-32 for the keys and one for every array.
 
 Checksums cover every byte, and every size is checked against the length of the file before memory is allocated.
-Version 1 has one row set and no replicated arrays; it can still be read.
+Version 2 has int64 keys. Version 1 has, in addition, one row set and no replicated arrays. Both can still be read.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from seiche.io.checkpoint_format import (
     assign_offsets,
     check_array,
     footer_of,
+    keys_layout,
     read_metadata,
 )
 from seiche.io.checkpoint_rows import ALL as ALL
@@ -199,11 +200,12 @@ def _set_layout(name: str, rows: RowSet) -> RowSetLayout:
     keys = rows.keys
     if len(keys) and not 0 <= keys.min() <= keys.max() < rows.total:
         raise ValueError(f"{name}: keys {keys.min()} to {keys.max()}; expected 0 to {rows.total - 1}")
-    for label, array in rows.arrays.items():
+    stored = {label: array for label, array in rows.arrays.items() if label not in rows.derived}
+    for label, array in stored.items():
         if len(array.shape) < 1 or len(array) != len(keys):
             raise ValueError(f"array {label!r} of the {name} has shape {array.shape}; expected {len(keys)} rows")
-    layouts = [_layout(label, array, array.shape[1:], rows.total) for label, array in rows.arrays.items()]
-    return RowSetLayout(name, int(rows.total), tuple(layouts))
+    layouts = [_layout(label, array, array.shape[1:], rows.total) for label, array in stored.items()]
+    return RowSetLayout(name, int(rows.total), tuple(layouts), keys_layout(int(rows.total)))
 
 
 def _layout(name: str, array: Rows, shape: tuple[int, ...], count: int) -> ArrayLayout:

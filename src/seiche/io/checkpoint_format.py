@@ -20,7 +20,7 @@ from seiche.errors import FormatError
 from seiche.io.state import Attribute
 
 MAGIC = b"\x89SEICHE\n"
-VERSION = 2
+VERSION = 3
 PREAMBLE = struct.Struct("<8sIIQQ28x")
 PREAMBLE_BYTES = 64
 #: Maximum rows of a chunk, and maximum bytes of one array in a chunk, except for a single larger row.
@@ -54,7 +54,13 @@ class ArrayLayout:
         return {"name": self.name, "dtype": self.dtype.str, "shape": list(self.shape)}
 
 
+#: Keys of files of versions 1 and 2.
 KEYS = ArrayLayout("keys", np.dtype("<i8"), ())
+
+
+def keys_layout(total: int) -> ArrayLayout:
+    """Return the layout of the keys of a set of `total` rows: unsigned numbers of 32 bits if they suffice."""
+    return replace(KEYS, dtype=np.dtype("<u4")) if total <= 1 << 32 else KEYS
 
 
 @dataclass(frozen=True)
@@ -150,8 +156,8 @@ def read_metadata(path: Path, file: BinaryIO) -> CheckpointMetadata:
     if struct.unpack("<I", preamble[-4:])[0] != zlib.crc32(preamble[:-4]):
         raise FormatError(path, "preamble", "damaged (checksum does not match)")
     _, version, checksum, offset, length = PREAMBLE.unpack(preamble[:-4])
-    if version not in (1, VERSION):
-        raise FormatError(path, "byte 8", f"version {version}; this program reads versions 1 and {VERSION}")
+    if not 1 <= version <= VERSION:
+        raise FormatError(path, "byte 8", f"version {version}; this program reads versions 1 to {VERSION}")
     if offset < PREAMBLE_BYTES:
         raise FormatError(path, "footer", f"begins at byte {offset}, inside the preamble")
     if offset + length > size:
@@ -174,7 +180,12 @@ def _parse_footer(content: Any, version: int, offset: int) -> CheckpointMetadata
     if version == 1:
         content = _from_version_1(content)
     sets = [(item, _count(item["total"])) for item in content["sets"]]
-    row_sets = [RowSetLayout(_text(item["name"]), total, _layouts(item["arrays"], total)) for item, total in sets]
+    row_sets = [
+        RowSetLayout(
+            _text(item["name"]), total, _layouts(item["arrays"], total), keys_layout(total) if version > 2 else KEYS
+        )
+        for item, total in sets
+    ]
     rows, replicated, end = assign_offsets(row_sets, _layouts(content["numbers"], 1))
     if end != offset:
         raise ValueError(f"the arrays end at byte {end}, the footer begins at {offset}")

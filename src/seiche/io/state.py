@@ -39,11 +39,13 @@ class RowSet:
         keys: global numbers of this rank's items, (n,) int64; over all ranks every number below `total` once.
         total: number of items of all ranks.
         arrays: values by name, (n, ...).
+        derived: names of arrays that follow from the others and are not stored in a checkpoint.
     """
 
     keys: npt.NDArray[np.int64]
     total: int
     arrays: Mapping[str, Rows]
+    derived: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,8 @@ class State:
         rows = dict(self.rows)
         for name, other_rows in other.rows.items():
             own_rows = rows.get(name)
-            arrays = other_rows.arrays if own_rows is None else {**own_rows.arrays, **other_rows.arrays}
-            rows[name] = replace(other_rows, arrays=arrays)
+            if own_rows is not None:
+                arrays, derived = {**own_rows.arrays, **other_rows.arrays}, own_rows.derived | other_rows.derived
+                other_rows = replace(other_rows, arrays=arrays, derived=derived)
+            rows[name] = other_rows
         return State(self.step, rows, {**self.replicated, **other.replicated}, {**self.attributes, **other.attributes})

@@ -12,7 +12,7 @@ from seiche.domain.occupancy import occupancy
 from seiche.domain.sites import SiteSet
 from seiche.flow.choice import LayoutName, layouts_for, step_bytes, tile_edge
 from seiche.flow.model import Newtonian
-from seiche.flow.moment_layout import values_per_site
+from seiche.flow.moment_state import values_per_site
 from seiche.flow.velocity_set import D3Q19, VELOCITY_SETS, VelocitySet
 
 
