@@ -144,15 +144,6 @@ def test_transforms_of_lines_agree_to_double_precision_and_let_sources_act(shape
     compare(problem_of(shape, sources=sources, **medium), device, "float64", transforms="lines")
 
 
-@pytest.mark.parametrize("mode", ["dirichlet", "additive-no-correction"])
-def test_rows_of_velocity_sources_are_transformed_again(mode, device):
-    """In a large grid only these rows are; the source along x ends before the other."""
-    shape = (20, 18, 96)
-    points = np.arange(5) + int(np.prod(shape)) // 3
-    sources = (MaskSource("x", points, SIGNAL, mode, STEPS - 10), MaskSource("z", points + 400, SIGNAL, mode, STEPS))
-    compare(problem_of(shape, sources=sources, **layered(shape)), device, "float64", transforms="lines")
-
-
 def test_lines_whose_length_has_large_factors_are_rejected(device):
     problem = problem_of((22, 24), initial_pressure=ball((22, 24)))
     with pytest.raises(

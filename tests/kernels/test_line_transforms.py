@@ -49,7 +49,7 @@ def test_rows_of_two_fields_become_their_spectra(length: int, real: Real, device
     spectra = backend.zeros(2 * count * half, np.result_type(real, np.complex64))
     members: dict[str, object] = {"fields": backend.upload(fields), "spectra": spectra}
     members |= {"roots": backend.upload(roots(length, real))}
-    members |= {"count": count, "apart": length, "pitch": half, "weight": {}, "batches": None}
+    members |= {"count": count, "apart": length, "pitch": half, "weight": {}}
     range_ = {"first": 1, "count": 2, "all": 2}  # the last batch of a field first
     kernel.bind(backend.pack(kernel, **members, range=range_), 0, 2 * 2)()
     result = backend.download(spectra).reshape(2, count, half)

@@ -28,11 +28,7 @@ from seiche.ultrasound import operators
 from seiche.ultrasound.equation_of_state import coefficients_of, final_operation_members, final_operation_of
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.line_items import Axis, ItemSpan, LineRows
-from seiche.ultrasound.source_stages import on_density
 from seiche.ultrasound.state import Bound, has_lines
-
-#: Share of the batches of rows up to which those of sources are transformed twice, instead of all in another kernel.
-_FEW_BATCHES = 0.25
 
 
 class ExactLinesScheme(ExactScheme):
@@ -58,15 +54,11 @@ class ExactLinesScheme(ExactScheme):
         _, transformed = self._forward_transforms(state.u, state.line_work, self._dimensions, u, ready=rows.slabs)
         middle = [self._divergence_pass(), *self._inverse_transforms()]
         layer, dt = self._staggered_layer, problem.dt
-        velocity = self._row_velocity(layer, dt, start, transform=rows.slabs)
-        batches = self._batches_of_sources()
-        if batches is not None:  # only these are transformed again
-            self._velocity = {True: velocity, False: velocity}
-            again = [self._transform_again(batches)] if batches.size else []
-            self._divergence = {True: [*again, *transformed, *middle], False: [*transformed, *middle]}
-        else:
-            self._velocity = {True: self._row_velocity(layer, dt, [], transform=False), False: velocity}
-            self._divergence = {True: [*start, *forward, *middle], False: [*transformed, *middle]}
+        self._velocity = {
+            True: self._row_velocity(layer, dt, [], transform=False),
+            False: self._row_velocity(layer, dt, start, transform=rows.slabs),
+        }
+        self._divergence = {True: [*start, *forward, *middle], False: [*transformed, *middle]}
         self._velocity_without_layer = self._row_velocity(self._no_layer, -dt / 2, [], transform=False)
         self._density_and_pressure = self._density_rows()
         self._density_alone = self._row_density(rows.owned, "store-rate")
@@ -137,27 +129,8 @@ class ExactLinesScheme(ExactScheme):
         members = {"fields": fields, "spectra": spectra, "roots": axis.roots, "count": state.row_count}
         members |= {"apart": 2 * self._layout["half"] if padded else axis.length, "pitch": self._layout["half"]}
         weight = {} if overlaps is None else {"bell": overlaps.bell, "rows": self._layout}
-        members |= {"weight": weight, "batches": None, "range": span.members}
+        members |= {"weight": weight, "range": span.members}
         return [state.bind(spec, begin=begin, items=items, **members)]
-
-    def _batches_of_sources(self) -> npt.NDArray[np.uint32] | None:
-        """Return the batches with rows of velocity sources; None if these may act everywhere, or on many batches."""
-        state, batch, total = self._state, 2 * self._last_axis.shape.lanes, self._rows.all.total
-        sources = [source for source in state.problem.sources if not on_density(source)]
-        if self._overlaps is not None or any(source.mode == "additive" for source in sources):
-            return None
-        axes, length = state.problem.axes, self._last_axis.length
-        items = [axes.index(source.quantity) * total + source.points // length // batch for source in sources]
-        batches = np.unique(np.concatenate([np.empty(0, np.int64), *items]))
-        return batches.astype(np.uint32) if batches.size < _FEW_BATCHES * self._dimensions * total else None
-
-    def _transform_again(self, batches: npt.NDArray[np.uint32]) -> Bound:
-        """Return the transforms of some batches of rows of the velocity."""
-        state, axis = self._state, self._last_axis
-        members = {"fields": state.u, "spectra": state.line_work, "roots": axis.roots, "weight": {}}
-        members |= {"count": state.row_count, "apart": axis.length, "pitch": self._layout["half"]}
-        spec, range_ = passes.row_forward(axis.shape), self._rows.all.members
-        return state.bind(spec, items=batches.size, **members, batches=state.backend.upload(batches), range=range_)
 
     def _side_transforms(
         self, planes: ItemSpan, components: range, spectra: Array, *, inverse: bool = False

@@ -36,7 +36,7 @@ struct Tapered {
 };
 
 /// Transforms rows of real fields, `apart` numbers each, to spectra. Rows padded to half rows are transformed in place.
-/// Items are batches of a range, or those in `batches` if it is not null. Bytes per point: one read, one written.
+/// Bytes per point: one read, one written.
 template <class Transform, class Weight>
 struct RowForward {
   using Real = typename Transform::Real;
@@ -45,7 +45,6 @@ struct RowForward {
   const Complex<Real>* roots;
   Index count, apart, pitch;  // rows of a field; the distance of rows, and of half rows
   Weight weight;
-  const u32* batches;
   Range range;
   using Scratch = typename Transform::Scratch;
   static constexpr int bytes = 4 * Transform::n * Transform::lanes * sizeof(Real);
@@ -55,8 +54,7 @@ struct RowForward {
     typename Weight::Row weight;
   };
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
-    const Index number = batches != nullptr ? static_cast<Index>(batches[item]) : range.of(item);
-    const auto batch = RowBatch<Transform>::of(team, roots, scratch, number, count, pitch);
+    const auto batch = RowBatch<Transform>::of(team, roots, scratch, range.of(item), count, pitch);
     const Index first = batch.component * count;
     typename RowBatch<Transform>::Registers registers = {};
     batch.update(

@@ -57,13 +57,7 @@ def row_forward(shape: LineShape, *, tapered: bool = False) -> KernelSpec:
     """Spectra of rows of fields, optionally `tapered` over the overlaps of subdomains."""
     weight: Members = (("bell", "ptr"), ("rows", ROWS)) if tapered else (("unused", "uint8"),)
     sizes = typed_members("int64", "count apart pitch")
-    members: Members = (
-        *pointers("fields spectra roots"),
-        *sizes,
-        ("weight", weight),
-        ("batches", "ptr"),
-        ("range", _RANGE),
-    )
+    members: Members = (*pointers("fields spectra roots"), *sizes, ("weight", weight), ("range", _RANGE))
     kind = f"{CPP}Tapered<{CPP_TYPE[shape.real]}>" if tapered else f"{CPP}Even"
     return _pass(f"RowForward<{shape.cpp},{kind}>", "row_lines", members, shape)
 
