@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from seiche.domain.block_graph import BlockGraph, layer_weights, slab_owners
+from seiche.domain.occupancy import Occupancy, occupancy
 from seiche.domain.set_up_ranks import set_up_on
 from seiche.domain.site_owners import SiteOwners
 from seiche.domain.sites import LINK_VECTORS, SiteSet
@@ -58,6 +61,24 @@ def test_cubes_and_their_links_are_those_of_the_sites(shape, periodic, share, ed
     np.testing.assert_array_equal(graph.matrix().toarray(), links)
     np.testing.assert_array_equal(owners.expanded(), owner[of_site])
     assert np.all(owners.owner[1:] != owners.owner[:-1])
+
+
+@pytest.mark.parametrize(("edge", "run"), [(4, 1), (4, 4), (4, 16), (8, 2), (8, 8)])
+@pytest.mark.parametrize(("shape", "periodic", "share"), CASES)
+def test_tiles_and_lanes_are_counted_as_from_coordinates(shape, periodic, share, edge, run):
+    sites = boundary_of(sparse(shape, periodic, share))
+    tiles, of_site = cubes(sites, edge)
+    walled = np.bincount(of_site) < edge**3
+    walled[of_site[sites.boundary]] = True
+    x, y, z = (sites.coords % edge).T
+    runs = np.stack([of_site, (x + edge * (y + edge * z)) // run], axis=1)
+    expected = Occupancy(len(tiles), int(walled.sum()), len(np.unique(runs, axis=0)) * run)
+    assert occupancy(sites, edge, run) == expected
+
+
+def boundary_of(sites: SiteSet) -> SiteSet:
+    """Return the same sites, each third of which is at a boundary."""
+    return replace(sites, boundary=np.arange(0, len(sites), 3))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seiche.domain.host_passes import offsets, run_pass
 from seiche.domain.set_up_ranks import joined, own_part
 from seiche.domain.site_owners import Ranks, SiteOwners
-from seiche.domain.site_rows import Indices, SiteRows
+from seiche.domain.site_rows import Indices, SiteRows, Triple
 from seiche.kernels.registry import sites as registry
 
 Weights = npt.NDArray[np.float64]
@@ -80,12 +80,16 @@ class BlockGraph:
 
 def cubes_of(rows: SiteRows, edge: int) -> SiteRows:
     """Return the cubes of `edge`^3 nodes that contain sites, as the nodes of a coarser lattice."""
-    if edge == 1:
-        return rows
-    nx, ny, nz = (-(-extent // edge) for extent in rows.shape)
-    # Positions on one axis, on which the columns of cubes follow each other with a gap.
-    first = _columns(rows, edge, ny) * (nz + 1)
-    low, high = first + rows.begin // edge, first + (rows.end - 1) // edge + 1
+    return rows if edge == 1 else cuboids_of(rows, (edge, edge, edge))
+
+
+def cuboids_of(rows: SiteRows, edges: Triple) -> SiteRows:
+    """Return the cuboids with `edges` in nodes that contain sites, as the nodes of a coarser lattice."""
+    nx, ny, nz = (-(-extent // edge) for extent, edge in zip(rows.shape, edges, strict=True))
+    x, y = np.divmod(rows.row, rows.shape[1])
+    # Positions on one axis, on which the columns of cuboids follow each other with a gap.
+    first = (x // edges[0] * ny + y // edges[1]) * (nz + 1)
+    low, high = first + rows.begin // edges[2], first + (rows.end - 1) // edges[2] + 1
     order = np.argsort(low, kind="stable")
     low, reach = low[order], np.maximum.accumulate(high[order])
     begins = np.ones(len(low), bool)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from seiche.domain.block_graph import cubes_of, cuboids_of
+from seiche.domain.site_rows import Triple
 from seiche.domain.sites import SiteSet
 
 
@@ -44,24 +46,25 @@ def occupancy(sites: SiteSet, edge: int, run: int = 1) -> Occupancy:
     """Return the tiles of `edge`^3 sites that contain fluid, and their lanes in runs of `run` adjacent ones."""
     if isinstance(sites, SizedSites):
         return _estimate(sites, edge, run)
-    extent = [-(-length // edge) for length in sites.shape]
-    tile = sites.coords.astype(np.int64) // edge
-    key = (tile[:, 0] * extent[1] + tile[:, 1]) * extent[2] + tile[:, 2]
-    tiles, counts = np.unique(key, return_counts=True)
-    walled = np.zeros(len(tiles), bool)
-    walled[np.searchsorted(tiles, key[sites.boundary])] = True
-    walled |= counts < edge**3
-    inside = sites.coords % edge
-    lane = inside[:, 0] + edge * (inside[:, 1].astype(np.int64) + edge * inside[:, 2])
-    lanes = len(np.unique(key * (edge**3 // run) + lane // run)) * run if len(tiles) < len(sites) else len(sites)
+    rows = sites.rows
+    tiles, (cube, first) = cubes_of(rows, edge), rows.segments(edge)
+    counts = np.bincount(tiles.find(cube), np.diff(first, append=len(rows)), len(tiles))
+    walled = counts < edge**3
+    walled[tiles.find(rows.coords_of(sites.boundary) // edge)] = True
+    lanes = len(cuboids_of(rows, _lanes_of_run(edge, run))) * run if edge > 1 else len(sites)
     return Occupancy(len(tiles), int(np.count_nonzero(walled)), lanes)
+
+
+def _lanes_of_run(edge: int, run: int) -> Triple:
+    """Return the extent along each axis of `run` adjacent lanes of a tile, of which the first axis is the fastest."""
+    return min(run, edge), max(1, run // edge), 1
 
 
 def _estimate(sites: SizedSites, edge: int, run: int) -> Occupancy:
     if sites.fills:
         extent = np.array([-(-length // edge) for length in sites.shape])
         inner = np.where(sites.periodic, extent, np.maximum(extent - 2, 0))
-        runs = np.array([min(run, edge), max(1, run // edge), 1])  # the first axis is the fastest of a tile
+        runs = np.array(_lanes_of_run(edge, run))
         filled = int(np.prod(-(-np.array(sites.shape) // runs) * runs))
         return Occupancy(int(np.prod(extent)), int(np.prod(extent) - np.prod(inner)), filled)
     volume, area = float(sites.count), sites.area

@@ -152,7 +152,7 @@ def _layout_with_bodies(sites: SiteSet) -> LayoutName:
     edge = tile_edge("tiles-8")
     if any(sites.periodic[axis] and sites.shape[axis] % edge for axis in range(3)):
         return "list-aa"
-    lanes = edge**3 * len(np.unique(sites.coords.astype(np.int64) // edge, axis=0))
+    lanes = edge**3 * occupancy(sites, edge).tiles
     return "tiles-8" if lanes < IMMERSED_LIST_COST * len(sites) else "list-aa"
 
 
