@@ -43,8 +43,7 @@ struct Spread {
   };
   struct LoneScratch {
     Entry entries[chunk];
-    u32 halves[chunk];
-    u64 rows[chunk];
+    u64 rows[chunk];  ///< bit y + 8 z of the rows of sites that an entry reaches
   };
   using Scratch = typename Either<Team::single_thread, LoneScratch, WarpScratch>::Type;
   struct alignas(16) DepthWeights {
@@ -113,21 +112,25 @@ struct Spread {
     const int vertex_count = static_cast<int>(lists.count[row]);
     touched[row] = 0;
     if (vertex_count == 0) return;
-    team.for_each(chunk, [&](int e) SEICHE_INLINED { scratch.rows[e] = 0; });
     Private<Real, columns> sum[brick_edge][3] = {};
     const u32* list = lists.entries + lists.first[row];
     const i32 first[3] = {corner[4 * row], corner[4 * row + 1], corner[4 * row + 2]};
+    u64 rows = 0;
     for (int begin = 0; begin < vertex_count; begin += chunk) {
       const int chunk_count = vertex_count - begin < chunk ? vertex_count - begin : chunk;
       team.for_each(chunk_count, [&](int e) SEICHE_INLINED {
-        scratch.halves[e] = prepare(list[begin + e], first, scratch.entries[e], scratch.rows[e]);
+        scratch.rows[e] = 0;
+        prepare(list[begin + e], first, scratch.entries[e], scratch.rows[e]);
       });
       for (int e = 0; e < chunk_count; ++e) {
-        if (scratch.halves[e] != 0) add(scratch.entries[e], sum);
+        const u64 reached = scratch.rows[e];
+        rows |= reached;
+        for_bits(static_cast<u32>(reached),
+                 [&](int k) SEICHE_INLINED { add(scratch.entries[e], k, sum[k / brick_edge]); });
+        for_bits(static_cast<u32>(reached >> 32),
+                 [&](int k) SEICHE_INLINED { add(scratch.entries[e], 32 + k, sum[brick_edge / 2 + k / brick_edge]); });
       }
     }
-    u64 rows = 0;
-    for (int e = 0; e < chunk; ++e) rows |= scratch.rows[e];
     touched[row] = rows;
     Real* out = field + row * (3 * brick_volume);
     for (int k = 0; k < columns; ++k) {  // row of sites k = y + 8 z
@@ -139,25 +142,17 @@ struct Spread {
       }
     }
   }
-  /// Adds the contribution of a vertex, plane by plane.
-  SEICHE_FN void add(const Entry& entry, Private<Real, columns> (&sum)[brick_edge][3]) const {
-    Private<Real, columns> push[3];
-    for (int y = 0; y < brick_edge; ++y) {
+  /// Adds the contribution of a vertex to the row of sites `k` = y + 8 z.
+  SEICHE_FN void add(const Entry& entry, int k, Private<Real, columns> (&sum)[3]) const {
+    const int begin = k % brick_edge * brick_edge;
+    const Real on_row = entry.share[1].of[k % brick_edge], on_plane = entry.share[2].of[k / brick_edge];
+    const Real force_on_vertex[3] = {entry.force.x, entry.force.y, entry.force.z};
+    static_for<0, 3>([&]<int c>() SEICHE_INLINED {
       vector_loop<brick_edge>([&](int x) SEICHE_INLINED {
-        const Real weight = entry.share[0].of[x] * entry.share[1].of[y];
-        push[0][y * brick_edge + x] = weight * entry.force.x;
-        push[1][y * brick_edge + x] = weight * entry.force.y;
-        push[2][y * brick_edge + x] = weight * entry.force.z;
+        const Real weighted_force = (entry.share[0].of[x] * on_row) * force_on_vertex[c];
+        sum[c][begin + x] = multiply_add(on_plane, weighted_force, sum[c][begin + x]);
       });
-    }
-    for (int z = 0; z < brick_edge; ++z) {
-      const Real weight = entry.share[2].of[z];
-      if (weight == Real(0)) continue;
-      for (int c = 0; c < 3; ++c) {
-        vector_loop<columns>([&](int k)
-                                 SEICHE_INLINED { sum[z][c][k] = multiply_add(weight, push[c][k], sum[z][c][k]); });
-      }
-    }
+    });
   }
 
   /// Prepares the entry of vertex v. Returns bits for the halves of the brick from `begin` that it reaches: y < 4, y >=
@@ -181,8 +176,21 @@ struct Spread {
   SEICHE_FN u32 line(Line& share, Real t, i32 first, i32 begin) const {
     Real w[P];
     Delta::weights(t, w);
-    share = {};
     u32 touched_rows = 0;
+    if constexpr (vector_lanes) {  // branches and stores to varying places would be hard to predict
+      i32 inside[P];
+      static_for<0, P>([&]<int k>() SEICHE_INLINED {
+        inside[k] = bricks.site(axis, first, k) - begin;
+        touched_rows |= static_cast<u32>(inside[k]) < u32{brick_edge} ? 1u << inside[k] : 0u;
+      });
+      vector_loop<brick_edge>([&](int at) SEICHE_INLINED {
+        Real weight = Real(0);
+        static_for<0, P>([&]<int k>() SEICHE_INLINED { weight = at == inside[k] ? w[k] : weight; });
+        share.of[at] = weight;
+      });
+      return touched_rows;
+    }
+    share = {};
     for (int k = 0; k < P; ++k) {
       const i32 inside = bricks.site(axis, first, k) - begin;
       if (inside >= 0 && inside < brick_edge) {

@@ -62,7 +62,11 @@ struct MembraneForce {
     const Real cell_area = s.sums[0][136], cell_volume = s.sums[1][136];
     const Real on_area = area * ((cell_area - rest_area) / rest_area);
     const Real on_volume = volume * ((cell_volume - rest_volume) / rest_volume);
-    team.for_each(vertices, [&](int v) SEICHE_INLINED { s.force.set(v, penalties(s, v, on_area, on_volume)); });
+    if constexpr (vector_lanes) {
+      for (int v = 0; v < vertices; v += lanes) penalties_by_vectors(s, v, on_area, on_volume);
+    } else {
+      team.for_each(vertices, [&](int v) SEICHE_INLINED { s.force.set(v, penalties(s, v, on_area, on_volume)); });
+    }
     for (int c = 0; c < chunks; ++c) {
       const int first_element = c * chunk,
                 count = shell.elements - first_element < chunk ? shell.elements - first_element : chunk;
@@ -102,22 +106,34 @@ struct MembraneForce {
 
   /// Area and volume of the polyhedron (eq. 10), summed in a fixed tree.
   SEICHE_FN void measure(Team team, Scratch& s) const {
-    team.for_each(128, [&](int lane) SEICHE_INLINED {
-      Real surface = 0, enclosed_volume = 0;
-      for (int f = lane; f < shell.elements; f += 128) {
-        const Vector<Real> a = s.positions[faces[f]], b = s.positions[faces[f + shell.elements]];
-        const Vector<Real> c = s.positions[faces[f + 2 * shell.elements]], normal = cross(b - a, c - a);
-        surface = surface + Real(0.5) * square_root(dot(normal, normal));
-        enclosed_volume = enclosed_volume + dot(a, cross(b, c)) / Real(6);
+    if constexpr (vector_lanes) {
+      for (int lane = 0; lane < 128; ++lane) s.sums[0][lane] = s.sums[1][lane] = Real(0);
+      for (int first = 0; first < shell.elements; first += 128) {
+        team.for_each(shell.elements - first < 128 ? shell.elements - first : 128, [&](int lane) SEICHE_INLINED {
+          measure_triangle(s, first + lane, s.sums[0][lane], s.sums[1][lane]);
+        });
       }
-      s.sums[0][lane] = surface;
-      s.sums[1][lane] = enclosed_volume;
-    });
+    } else {
+      team.for_each(128, [&](int lane) SEICHE_INLINED {
+        Real surface = 0, enclosed_volume = 0;
+        for (int f = lane; f < shell.elements; f += 128) measure_triangle(s, f, surface, enclosed_volume);
+        s.sums[0][lane] = surface;
+        s.sums[1][lane] = enclosed_volume;
+      });
+    }
     team.barrier();
     team.for_each(16, [&](int k) SEICHE_INLINED { add(s.sums[k / 8] + 16 * (k % 8), 16, s.sums[k / 8][128 + k % 8]); });
     team.barrier();
     team.for_each(2, [&](int k) SEICHE_INLINED { add(s.sums[k] + 128, 8, s.sums[k][136]); });
     team.barrier();
+  }
+
+  /// Adds the contributions of a triangle.
+  SEICHE_FN void measure_triangle(const Scratch& s, int f, Real& surface, Real& enclosed_volume) const {
+    const Vector<Real> a = s.positions[faces[f]], b = s.positions[faces[f + shell.elements]];
+    const Vector<Real> c = s.positions[faces[f + 2 * shell.elements]], normal = cross(b - a, c - a);
+    surface = surface + Real(0.5) * square_root(dot(normal, normal));
+    enclosed_volume = enclosed_volume + dot(a, cross(b, c)) / Real(6);
   }
 
   SEICHE_FN static void add(const Real* values, int count, Real& sum) {
@@ -144,13 +160,64 @@ struct MembraneForce {
     for (i32 k = begin; k < end; ++k) {
       const Vector<Real> a = b;
       b = s.positions[ring[k + 1 < end ? k + 1 : begin]];
-      const Vector<Real> normal = cross(a - at, b - at);
-      const Real double_area = square_root(dot(normal, normal));
-      const Real tension = multiply_add(local_area, multiply_add(double_area, ring_area[k], Real(-1)), on_area);
-      total = multiply_add(Real(-0.5) * (tension / double_area), cross(normal, b - a), total);
-      total = multiply_add(on_volume / Real(-6), cross(a, b), total);
+      total = with_penalty(at, a, b, ring_area[k], on_area, on_volume, total);
     }
     return total;
+  }
+  /// Adds the penalty force on the vertex `at` of the triangle of `at`, `a` and `b` to `total`.
+  SEICHE_FN Vector<Real> with_penalty(Vector<Real> at, Vector<Real> a, Vector<Real> b, Real inverse_rest, Real on_area,
+                                      Real on_volume, Vector<Real> total) const {
+    const Vector<Real> normal = cross(a - at, b - at);
+    const Real double_area = square_root(dot(normal, normal));
+    const Real tension = multiply_add(local_area, multiply_add(double_area, inverse_rest, Real(-1)), on_area);
+    total = multiply_add(Real(-0.5) * (tension / double_area), cross(normal, b - a), total);
+    return multiply_add(on_volume / Real(-6), cross(a, b), total);
+  }
+  /// The same for `lanes` vertices from v on. Their neighbours are collected first, because a vector cannot be loaded
+  /// soon after its parts were stored.
+  SEICHE_FN void penalties_by_vectors(Scratch& s, int v, Real on_area, Real on_volume) const {
+    constexpr int pass = 8;  // neighbours at a time
+    Real at[3][lanes], near[pass + 1][3][lanes], inverse_rest[pass][lanes], total[3][lanes] = {};
+    i32 begin[lanes], most = 0;
+    Real count[lanes];
+    const auto collect = [&](Real(&of)[3][lanes], int k, i32 vertex) SEICHE_INLINED {
+      const Vector<Real> x = s.positions[vertex];
+      of[0][k] = x.x;
+      of[1][k] = x.y;
+      of[2][k] = x.z;
+    };
+    for (int k = 0; k < lanes; ++k) {
+      const int vertex = v + k < vertices ? v + k : vertices - 1;  // the last batch is padded with copies
+      const i32 number = ring_first[vertex + 1] - ring_first[vertex];
+      begin[k] = ring_first[vertex];
+      count[k] = static_cast<Real>(number);
+      most = number > most ? number : most;
+      collect(at, k, vertex);
+    }
+    for (i32 first = 0; first < most; first += pass) {
+      const i32 passed = most - first < pass ? most - first : pass;
+      for (int k = 0; k < lanes; ++k) {
+        const i32 number = static_cast<i32>(count[k]);
+        for (i32 n = 0; n <= passed; ++n) {
+          const i32 entry = begin[k] + (first + n < number ? first + n : 0);
+          collect(near[n], k, ring[entry]);
+          if (n < pass) inverse_rest[n][k] = ring_area[entry];
+        }
+      }
+      for (i32 n = 0; n < passed; ++n) {
+        vector_loop<lanes>([&](int k) SEICHE_INLINED {
+          const Vector<Real> x{at[0][k], at[1][k], at[2][k]}, a{near[n][0][k], near[n][1][k], near[n][2][k]};
+          const Vector<Real> b{near[n + 1][0][k], near[n + 1][1][k], near[n + 1][2][k]};
+          const Vector<Real> before{total[0][k], total[1][k], total[2][k]};
+          const Vector<Real> after = with_penalty(x, a, b, inverse_rest[n][k], on_area, on_volume, before);
+          const bool counts = static_cast<Real>(first + n) < count[k];
+          total[0][k] = counts ? after.x : before.x;
+          total[1][k] = counts ? after.y : before.y;
+          total[2][k] = counts ? after.z : before.z;
+        });
+      }
+    }
+    for (int k = 0; k < lanes && v + k < vertices; ++k) s.force.set(v + k, {total[0][k], total[1][k], total[2][k]});
   }
 };
 

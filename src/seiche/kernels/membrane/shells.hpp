@@ -11,11 +11,22 @@ namespace seiche {
 template <int lanes, class Shell, class Real>
 SEICHE_FN void advance(const Shell& shell, Index begin, int element, const Real (&metric)[3][lanes],
                        Real (&strain)[3][lanes]) {
+  const int last = shell.elements - 1;
+  if constexpr (vector_lanes) {
+    if (element + lanes - 1 <= last && shell.law.arm.consecutive(element, lanes)) {
+      double* const relaxed = shell.law.arm.at(begin, element);
+      vector_loop<lanes>([&](int k) SEICHE_INLINED {
+        Real values[3] = {metric[0][k], metric[1][k], metric[2][k]};
+        shell.law.arm.advance(relaxed + k, true, values);
+        for (int c = 0; c < 3; ++c) strain[c][k] = values[c];
+      });
+      return;
+    }
+  }
   for (int k = 0; k < lanes; ++k) {
-    const int last = shell.elements - 1,
-              e = element + k < last ? element + k : last;  // the last batch is padded with copies
+    const int e = element + k < last ? element + k : last;  // the last batch is padded with copies
     Real values[3] = {metric[0][k], metric[1][k], metric[2][k]};
-    shell.law.arm.advance(begin, e, element + k <= last, values);
+    shell.law.arm.advance(shell.law.arm.at(begin, e), element + k <= last, values);
     for (int c = 0; c < 3; ++c) strain[c][k] = values[c];
   }
 }

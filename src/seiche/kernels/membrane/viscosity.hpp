@@ -24,10 +24,16 @@ struct Maxwell {
   Real spring;   ///< modulus k'
   i32 vertices;  ///< of a cell
 
-  /// Strain of the spring, times minus two, in `metric`, for element `element` of the cell whose vertices start at
-  /// `begin`. The metric is replaced by the strain.
-  SEICHE_FN void advance(Index begin, int element, bool stores, Real (&metric)[3]) const {
-    double* at = relaxed + 3 * (element / vertices) * stride + (begin + element % vertices);
+  /// The internal variable of element `element` of the cell whose vertices start at `begin`.
+  SEICHE_FN double* at(Index begin, int element) const {
+    return relaxed + 3 * (element / vertices) * stride + (begin + element % vertices);
+  }
+  /// Whether the internal variables of `count` elements from `element` on are neighbours in memory.
+  SEICHE_FN bool consecutive(int element, int count) const { return element % vertices + count <= vertices; }
+
+  /// Strain of the spring, times minus two, in `metric`, for the element whose internal variable is `at`. The metric is
+  /// replaced by the strain.
+  SEICHE_FN void advance(double* at, bool stores, Real (&metric)[3]) const {
     for (int c = 0; c < 3; ++c) {
       const double current = static_cast<double>(metric[c]), memory = at[c * stride];
       const double relaxed_metric = multiply_add(share, current - memory, memory);
