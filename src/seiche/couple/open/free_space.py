@@ -5,15 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
 
 from seiche.cells.mesh import mean_edge
 from seiche.cells.overlap import overlap_or_near
 from seiche.cells.space import FluidSpace
 from seiche.domain.surface import Surface, bounds
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,6 +37,8 @@ class _Body:
 
     @cached_property
     def tree(self) -> cKDTree:
+        from scipy.spatial import cKDTree
+
         return cKDTree(self.surface.vertices)
 
     def is_close(self, points: Floats, distance: float) -> bool:
