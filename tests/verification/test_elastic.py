@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 
-from seiche.errors import CaseError
+from seiche.errors import CaseError, UnstableError
 from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
 from seiche.ultrasound.advice import estimates, lowest_speed, memory
 from seiche.ultrasound.elastic_medium import max_elastic_step
 from seiche.ultrasound.medium import max_time_step
 from seiche.ultrasound.problem import Absorption, Elastic, MaskSource, Pml, Problem
 from seiche.ultrasound.solver import UltrasoundSolver
+from seiche.validate.check import Setting
+from seiche.validate.ultrasound import elastic
 
 WATER, BONE = (1500.0, 0.0, 1000.0), (2800.0, 1500.0, 1850.0)
 SHAPES = {2: (24, 20), 3: (12, 10, 8)}
@@ -135,18 +136,6 @@ def test_a_solid_without_shear_is_the_fluid_without_correction(device):
         np.testing.assert_allclose(fields[0][name], expected, atol=1e-11 * np.abs(expected).max(), rtol=0)
 
 
-def reflection(frequency: np.ndarray, along: float) -> np.ndarray:
-    """Return |R| of water on bone at frequencies (Hz) for a wave number along the interface (Brekhovskikh)."""
-    (fluid, _, light), (speed, shear, density) = WATER, BONE
-    sines = along / (2 * np.pi * frequency)
-    cosines = [np.sqrt(1 - (sines * c) ** 2 + 0j) for c in (fluid, speed, shear)]
-    layers = zip((light, density, density), (fluid, speed, shear), cosines, strict=True)
-    impedances = [rho * c / cos for rho, c, cos in layers]
-    double = 1 - 2 * (sines * shear) ** 2
-    total = impedances[1] * double**2 + impedances[2] * (1 - double**2)
-    return np.abs((total - impedances[0]) / (total + impedances[0]))
-
-
 def bone_below(shape: tuple[int, ...], first: int) -> dict[str, np.ndarray]:
     """Return water, and bone from a point of the first axis on."""
     inside = np.arange(shape[0]).reshape(-1, *[1] * (len(shape) - 1)) >= first
@@ -156,97 +145,16 @@ def bone_below(shape: tuple[int, ...], first: int) -> dict[str, np.ndarray]:
     }
 
 
-def reflected(width: tuple[int, ...], period: int, cfl: float, device: str) -> tuple[float, float]:
-    """Return |R| and its exact value at 10 points per wavelength in water, on a grid `width` points wide.
-
-    The phase of the wave repeats after `period` points along y; 0 is normal incidence.
-    """
-    points, source_at, sensor_at, first = 200, 22, 82, 142
-    spacing, layer = 1.0, 20
-    shape = (points, *width)
-    dt = cfl * spacing / BONE[0]
-    frequency = WATER[0] / (10 * spacing)
-    wave_number = 0.0 if period == 0 else 2 * np.pi / (period * spacing)
-    steps = round(320 * spacing / (WATER[0] * np.cos(np.arcsin(wave_number * WATER[0] / frequency / 2 / np.pi))) / dt)
-    time = np.arange(steps) * dt
-    length = 2 / frequency
-    envelope = np.exp(-(((time - 3.5 * length) / length) ** 2) / 2)
-    y = np.broadcast_to(np.arange(width[0]).reshape(-1, *[1] * (len(width) - 1)), width).ravel() * spacing
-    signal = envelope * np.cos(2 * np.pi * frequency * time - wave_number * y[:, None])
-    mask = np.zeros(shape)
-    mask[source_at] = 1
-    sensor = np.zeros(shape)
-    sensor[sensor_at] = 1
-    medium = bone_below(shape, first)
-    result = simulate(
-        Grid(shape, spacing, dt=dt, steps=steps),
-        Medium(medium["sound_speed"], medium["density"], shear_speed=medium["shear_speed"]),
-        Source(p_mask=mask, p=signal),
-        Sensor(mask=sensor),
-        pml_size=(layer, *[0] * len(width)),
-        device=device,
-        precision="float64",
-    )
-    wave = np.exp(1j * wave_number * y) @ result["p"] / y.size
-    slow = WATER[0] * np.cos(np.arcsin(wave_number * WATER[0] / frequency / 2 / np.pi))
-    arrival = [
-        3.5 * length + distance * spacing / slow
-        for distance in (sensor_at - source_at, 2 * first - sensor_at - source_at)
-    ]
-    middle = sum(arrival) / 2
-    before, after = np.where(time < middle, wave, 0), np.where(time >= middle, wave, 0)
-    factor = np.exp(-2j * np.pi * frequency * time)
-    return float(abs(after @ factor) / abs(before @ factor)), float(reflection(np.array([frequency]), wave_number)[0])
-
-
 @pytest.mark.parametrize(("period", "tolerance"), [(0, 0.01), (29, 0.005), (16, 0.015)], ids=["0", "20", "39"])
 def test_reflection_by_bone_at_an_angle_is_exact(period, tolerance, device):
-    found, exact = reflected((max(period, 2),), period, 0.15, device)
+    found, exact = elastic.reflection(Setting(device), (max(period, 2),), period)
     assert found == pytest.approx(exact, rel=tolerance)
 
 
 def test_reflection_in_three_dimensions_is_that_in_two(device):
-    plane, _ = reflected((12,), 12, 0.3, device)
-    found, _ = reflected((12, 2), 12, 0.3, device)
+    plane, _ = elastic.reflection(Setting(device), (12,), 12, cfl=0.3)
+    found, _ = elastic.reflection(Setting(device), (12, 2), 12, cfl=0.3)
     assert found == pytest.approx(plane, rel=1e-6)
-
-
-def scholte_speed() -> float:
-    """Return the speed of the interface wave of water on bone, m/s."""
-    (fluid, _, light), (speed, shear, density) = WATER, BONE
-
-    def condition(c: float) -> float:
-        a, b, f = (np.sqrt(1 - (c / v) ** 2) for v in (speed, shear, fluid))
-        return float((2 - (c / shear) ** 2) ** 2 - 4 * a * b + light / density * (c / shear) ** 4 * a / f)
-
-    return float(brentq(condition, 500.0, 1499.0))
-
-
-def test_the_speed_of_a_scholte_wave_is_exact(device):
-    assert scholte_speed() == pytest.approx(1193.41, abs=0.01)
-    shape, spacing, cfl, first = (140, 16), 1.0, 0.15, 70
-    dt, steps = cfl * spacing / BONE[0], 8000
-    medium = bone_below(shape, first)
-    y = np.arange(shape[1])
-    wave_number = 2 * np.pi / (shape[1] * spacing)
-    mask = np.zeros(shape)
-    mask[first - 1] = 1
-    pulse = np.exp(-(((np.arange(400) - 200) / 60.0) ** 2)) * np.cos(wave_number * y)[:, None]
-    result = simulate(
-        Grid(shape, spacing, dt=dt, steps=steps),
-        Medium(medium["sound_speed"], medium["density"], shear_speed=medium["shear_speed"]),
-        Source(p_mask=mask, p=pulse),
-        Sensor(mask=mask),
-        pml_size=(20, 0),
-        device=device,
-        precision="float64",
-    )
-    wave = (np.cos(wave_number * y) @ result["p"])[3000:]
-    window = np.hanning(len(wave))
-    fine = 16 * len(wave)
-    spectrum = np.abs(np.fft.rfft(wave * window, fine))
-    frequency = np.fft.rfftfreq(fine, dt)[np.argmax(spectrum)]
-    assert 2 * np.pi * frequency / wave_number == pytest.approx(scholte_speed(), rel=0.015)
 
 
 @pytest.mark.parametrize("shape", [(48, 40), (26, 24, 20)], ids=["2D", "3D"])
@@ -286,6 +194,35 @@ def test_the_longest_step_is_the_limit_of_stability(uniform, device):
         solver.close()
     assert largest[0] < 10
     assert not uniform or largest[1] > 1e3
+
+
+def test_a_light_fluid_beside_bone_shortens_the_longest_step(device):
+    """The limits of the two media alone are those of bone, with which air beside bone is unstable."""
+    shape = SHAPES[2]
+    inside = np.arange(shape[0])[:, None] + np.zeros(shape) >= shape[0] // 2
+    medium = {"sound_speed": np.where(inside, BONE[0], 340.0), "density": np.where(inside, BONE[2], 1.2)}
+    start = np.random.default_rng(5).standard_normal(shape)
+    given = {**medium, "elastic": Elastic(np.where(inside, BONE[1], 0.0)), "initial_pressure": start}
+    problem = solid(2, 0.3, **given)
+    limit, bone = max_elastic_step(problem), max_elastic_step(solid(2, 0.3))
+    assert bone / limit == pytest.approx(16.17, abs=0.01)
+    assert limit < max_elastic_step(replace(problem, density=np.where(inside, BONE[2], 12.0)))
+    for dt, stable in ((0.99 * limit, True), (0.3 * bone, False)):
+        solver = UltrasoundSolver(replace(problem, dt=dt), device=device, precision="float64", threads=1)
+        if stable:
+            sizes = []
+            for _ in range(3):
+                solver.advance(1000)
+                sizes.append(np.abs(solver.field("p")).max())
+            assert max(sizes[1:]) < 2 * sizes[0]
+        else:
+            with pytest.raises(UnstableError):
+                solver.advance(1000)
+        solver.close()
+
+
+def test_the_speed_of_a_scholte_wave_is_that_of_theory():
+    assert elastic.surface_speed(elastic.WATER) == pytest.approx(1193.41, abs=0.01)
 
 
 def test_a_shear_stress_emits_the_same_as_the_couple_of_forces_it_stands_for(device):

@@ -14,6 +14,8 @@ from seiche.ultrasound.medium_arrays import neper_coefficient, varies
 from seiche.ultrasound.problem import Absorption, Field, Problem
 
 Values: TypeAlias = npt.NDArray[np.float64]
+#: Points of the line on which waves across a boundary are examined.
+_POINTS = 64
 
 
 def absorbs(problem: Problem) -> bool:
@@ -52,9 +54,12 @@ def coefficients(problem: Problem) -> Iterator[tuple[str, Values]]:
 
 
 def max_elastic_step(problem: Problem) -> float:
-    """Return the longest stable time step of an elastic medium, s (eq. 69)."""
+    """Return the longest stable time step of an elastic medium, s (eq. 69).
+
+    Where a stiff medium meets a light one, as bone meets air, waves of both have a common limit that is shorter.
+    """
     assert problem.elastic is not None
-    square = sum((np.pi / d) ** 2 for d in problem.spacing)
+    square = contrast_factor(problem) ** 2 * sum((np.pi / d) ** 2 for d in problem.spacing)
     steps = []
     for speed, shear in ((problem.sound_speed, False), (problem.elastic.shear_speed, True)):
         values = np.asarray(speed, np.float64)
@@ -62,6 +67,27 @@ def max_elastic_step(problem: Problem) -> float:
         rate = np.max(viscosity + np.sqrt(viscosity**2 + 16 * stiffness))
         steps.append(8 / float(rate) if rate > 0 else np.inf)
     return min(steps)
+
+
+def contrast_factor(problem: Problem) -> float:
+    """Return the factor by which density contrasts increase the highest frequency of the scheme: 1 for water and bone.
+
+    It is that of plane waves across a boundary between the stiffest and the lightest part of the medium, the largest
+    singular value of the derivative times the square roots of their moduli and specific volumes.
+    """
+    speed, density = np.broadcast_arrays(problem.sound_speed, problem.density)
+    modulus = np.ravel(density * speed**2)
+    stiff, light = int(np.argmax(modulus)), int(np.argmin(density))
+    if modulus[stiff] <= np.ravel(density)[light] * np.max(speed) ** 2:
+        return 1.0
+    side = np.repeat([stiff, light], _POINTS // 2)
+    densities = np.ravel(density)[side]
+    k = 2 * np.pi * np.fft.fftfreq(_POINTS)
+    factor = 1j * k * np.exp(0.5j * k)
+    derivative = np.fft.ifft(factor[:, None] * np.fft.fft(np.eye(_POINTS), axis=0), axis=0).real
+    operator = derivative * np.sqrt(modulus[side]) / np.sqrt(0.5 * (densities + _following(densities, 0)))[:, None]
+    highest = float(np.linalg.svd(operator, compute_uv=False)[0])
+    return max(1.0, highest / (np.pi * float(np.max(speed))))
 
 
 def _attenuation(problem: Problem, *, shear: bool) -> Values:
