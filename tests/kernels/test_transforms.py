@@ -15,7 +15,10 @@ from seiche.backend import open_backend, pocketfft
 from seiche.backend import transforms as transforms_module
 from seiche.backend.transforms import FftwTransforms, ScipyTransforms, cpu_transforms
 from seiche.backend.wide_transforms import WideTransforms, wide_kernels
-from seiche.errors import BackendUnavailable
+from seiche.case.loading import load
+from seiche.errors import BackendUnavailable, KernelCompileError
+from seiche.ultrasound import Grid, Medium, Sensor, Source, simulate
+from ultrasound_cases import BASIC, case
 
 SHAPES = [(1, 1, 30), (1, 12, 15), (6, 7, 8), (5, 4, 9), (4, 1, 6)]
 
@@ -126,13 +129,37 @@ def test_large_grids_have_lines_in_vectors_unless_a_library_is_named(monkeypatch
     assert isinstance(backend.transforms((64, 64, 64), "float32"), ScipyTransforms)
 
 
-def test_without_a_compiler_a_library_transforms(monkeypatch):
+def test_without_a_compiler_a_library_transforms_with_one_note(monkeypatch):
     def missing(*_: object) -> None:
-        raise BackendUnavailable("no compiler")
+        raise BackendUnavailable("no compiler:\nlog")
 
     monkeypatch.delenv("SEICHE_FFT", raising=False)
     monkeypatch.setattr(WideTransforms, "__init__", missing)
-    assert not isinstance(open_backend("cpu", 2).transforms((64, 64, 64), "float32"), WideTransforms)
+    backend = open_backend("cpu", 2)
+    library = backend.transforms((64, 64, 64), "float32")
+    assert not isinstance(library, WideTransforms)
+    backend.transforms((64, 64, 64), "float32")
+    backend.transforms((32, 32, 32), "float32")  # too few points for kernels
+    assert backend.notes == (
+        f"{library.name} transforms 64 x 64 x 64 points, slower than kernels, which did not compile: no compiler: log",
+    )
+    assert open_backend("cpu", 2).notes == ()
+
+
+def test_a_run_states_why_a_library_transforms(monkeypatch, tmp_path):
+    def failing(*_: object) -> None:
+        raise KernelCompileError("no memory")
+
+    monkeypatch.delenv("SEICHE_FFT", raising=False)
+    monkeypatch.setattr(WideTransforms, "__init__", failing)
+    grid, pressure = Grid((271, 173), 1e-3, 1e-7, 2), np.zeros((271, 173))
+    pressure[100, 80] = 1.0
+    with pytest.warns(UserWarning, match=r"transforms 271 x 173 points, slower than kernels, .* compile: no memory"):
+        simulate(grid, Medium(1500.0, 1000.0), Source(p0=pressure), Sensor(mask=pressure > 0, record=("p",)))
+    with load(case(tmp_path, BASIC.replace("[48, 40]", "[271, 173]"))) as simulation:
+        notes = simulation.solver.backend.notes
+        assert [note for note in simulation.notes() if "did not compile" in note] == list(notes)
+        assert len(notes) == 1
 
 
 @pytest.mark.parametrize("real", ["float32", "float64"])

@@ -65,6 +65,8 @@ class Backend(ABC):
     multiprocessors: int
     #: PCI address of a GPU, None for other devices.
     pci_address: str | None = None
+    #: Lines for the user about slower ways that this device had to use.
+    notes: tuple[str, ...] = ()
 
     @property
     def host_memory(self) -> bool:

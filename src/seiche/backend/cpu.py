@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -271,7 +272,7 @@ class CpuBackend(Backend):
     def transforms(self, shape: tuple[int, int, int], real: str) -> Transforms:
         """Return compiled kernels for large grids if a compiler is installed, otherwise FFTW or SciPy.
 
-        SEICHE_FFT selects a library for grids of any size.
+        SEICHE_FFT selects a library for grids of any size. `notes` states if kernels could not be compiled.
         """
         from seiche.backend.wide_transforms import WideTransforms, enough_points, wide_kernels
 
@@ -283,7 +284,10 @@ class CpuBackend(Backend):
             return library
         try:
             return WideTransforms(self, library, kernels)
-        except (BackendUnavailable, KernelCompileError):
+        except (BackendUnavailable, KernelCompileError) as error:
+            extents, reason = " x ".join(str(n) for n in shape if n > 1), shorten(str(error), 160)
+            note = f"{library.name} transforms {extents} points, slower than kernels, which did not compile: {reason}"
+            self.notes += (note,) if note not in self.notes else ()
             return library
 
     def stream(self, *, high_priority: bool = False) -> Stream:

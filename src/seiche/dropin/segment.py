@@ -267,8 +267,8 @@ class RunSegment:
         return lines
 
     def warnings(self) -> list[str]:
-        """Return a warning for each estimate beyond its bound."""
-        return warnings_of(estimates(self._problem, "exact", remedy=_REMEDY))
+        """Return a warning for each estimate beyond its bound, and the notes of the device."""
+        return [*warnings_of(estimates(self._problem, "exact", remedy=_REMEDY)), *self.solver.backend.notes]
 
     def phase_times(self) -> str:
         """Return a line with the seconds of each phase, earlier segments included (--verbose 1)."""

@@ -145,6 +145,8 @@ def simulate(
         record=request_of(grid, sensor, layers),
         threads=threads,
     )
+    for line in solver.backend.notes if world.rank == 0 else ():
+        warnings.warn(line, stacklevel=2)
     solver.advance(problem.steps)
     results = results_of(solver, sensor, layers)
     solver.close()

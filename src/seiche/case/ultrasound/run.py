@@ -57,6 +57,10 @@ class UltrasoundCaseRun(CaseRun):
         films = [SnapshotFile(table, source, setup, self.solver, folder, joined=True) for table, source in sources]
         self.outputs = [*films, self.records]
 
+    def notes(self) -> Sequence[str]:
+        """Return the notes of the device, such as a slow library for transforms."""
+        return self.solver.backend.notes
+
     def matches(self) -> Mapping[str, Match]:
         """Return grid, medium, records and initial pressure; other sources may be changed at a restart."""
         setup, problem, run = self.setup, self.setup.problem, self.setup.case.run
