@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from seiche.case.ultrasound.medium import medium_of
 from seiche.case.ultrasound.schema import MediumTable
@@ -71,6 +72,39 @@ def test_a_skull_is_the_same_from_any_image(tmp_path: Path, form: str) -> None:
     tissue = medium(tmp_path, grid, **keys, center=center, curve="tissue")
     assert (np.asarray(tissue.density)[radius > 9e-3] == 1000.0).all()  # air is replaced by the medium
     np.testing.assert_allclose(np.asarray(tissue.density)[radius < 5e-3], tissue_of_ct(np.zeros(1))[1][0], rtol=1e-12)
+
+
+def test_bone_of_an_image_shears_in_proportion_to_its_sound_speed(tmp_path: Path) -> None:
+    values = np.array([[-500.0, 50.0, 100.0], [500.0, 1000.0, 2500.0]])
+    np.save(tmp_path / "ct.npy", values)
+    ct = {"file": "ct.npy", "bone_shear_speed": "1550 m/s", "bone_shear_absorption": [4.0, 20.0]}
+    table = MediumTable.model_validate({"material": "water", "ct": ct})
+    assert table.is_elastic and table.exponent == 2.0
+    result = medium_of(table, Grid((2, 3), 1e-3), tmp_path)
+    shear, speed = np.asarray(result.shear_speed), np.asarray(result.sound_speed)
+    np.testing.assert_array_equal(shear[0, :2], 0.0)
+    np.testing.assert_allclose(shear[0, 2:] / speed[0, 2:], 0.5, rtol=1e-12)
+    np.testing.assert_allclose(shear[1], 0.5 * np.array([2300.0, 3100.0, 3100.0]), rtol=1e-12)
+    loss = np.asarray(result.shear_alpha_coeff)
+    np.testing.assert_allclose(loss[1], [4 + 16 * np.sqrt(0.5), 4, 4], rtol=1e-12)
+    np.testing.assert_array_equal(loss[0, :2], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("ct", "message"),
+    [
+        ({}, "ct.bone_shear_speed is missing; other parts of the medium have a shear speed"),
+        ({"bone_shear_absorption": [1.0, 2.0]}, "bone_shear_speed is missing; bone_shear_absorption needs it"),
+        ({"bone_shear_speed": "1500 m/s", "curve": "tissue"}, 'bone_shear_speed: needs curve = "porosity"'),
+        (
+            {"bone_shear_speed": "1500 m/s", "bone_shear_absorption": [-1.0, 2.0]},
+            "bone_shear_absorption must not be negative",
+        ),
+    ],
+)
+def test_impossible_shear_of_an_image_is_named(ct: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        MediumTable.model_validate({"material": "water", "shear_speed": "0 m/s", "ct": {"file": "ct.npy", **ct}})
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,9 @@ class BoneModel:
         exponent: of the growth of attenuation with porosity.
         hounsfield: values without bone and of compact bone.
         threshold: values below are soft tissue.
+        shear_speed: of compact bone, m/s, for the elastic solver. The ratio of shear and sound speeds, and with it
+            Poisson's ratio, is the same in all bone; soft tissue has no shear waves.
+        shear_attenuations: of shear waves, minimum and maximum of bone, dB/(MHz^2 cm).
     """
 
     sound_speeds: tuple[float, float] = (1500.0, 3100.0)
@@ -69,6 +72,8 @@ class BoneModel:
     exponent: float = 0.5
     hounsfield: tuple[float, float] = (0.0, 1000.0)
     threshold: float = 100.0
+    shear_speed: float | None = None
+    shear_attenuations: tuple[float, float] | None = None
 
 
 def medium_of_ct(
@@ -81,7 +86,7 @@ def medium_of_ct(
     """Return the medium of a CT image in Hounsfield units: an array in the shape of the grid (eq. 31).
 
     Values above that of compact bone (metal, artefacts) are treated as compact bone. Without `alpha_power` there is no
-    absorption.
+    absorption. With a shear speed of the model, its exponent must be 2.
 
     Raises:
         CaseError: the image is not an array of numbers, or no value is above the threshold.
@@ -101,15 +106,22 @@ def medium_of_ct(
             f"hounsfield: no value reaches the threshold {bone.threshold:g}; the maximum is {image.max():g}"
         )
     bone_fraction = np.where(is_bone, np.clip((image - no_bone) / (compact_bone - no_bone), 0.0, 1.0), 0.0)
-    soft_attenuation, bone_minimum, bone_maximum = bone.attenuations
-    attenuation = np.where(
-        is_bone, bone_minimum + (bone_maximum - bone_minimum) * (1 - bone_fraction) ** bone.exponent, soft_attenuation
-    )
+
+    def attenuation(soft: float, minimum: float, maximum: float) -> npt.NDArray[np.float64]:
+        porous = minimum + (maximum - minimum) * (1 - bone_fraction) ** bone.exponent
+        return np.asarray(np.where(is_bone, porous, soft))
+
     (soft_speed, bone_speed), (soft_density, bone_density) = bone.sound_speeds, bone.densities
+    speed = soft_speed + (bone_speed - soft_speed) * bone_fraction
+    shear_speed, shear_loss = bone.shear_speed, bone.shear_attenuations
+    if shear_speed is None and shear_loss is not None:
+        raise CaseError("model.shear_speed: is missing; shear_attenuations needs it")
     return Medium(
-        soft_speed + (bone_speed - soft_speed) * bone_fraction,
+        speed,
         soft_density + (bone_density - soft_density) * bone_fraction,
         BonA=BonA,
-        alpha_coeff=None if alpha_power is None else attenuation,
+        alpha_coeff=None if alpha_power is None else attenuation(*bone.attenuations),
         alpha_power=alpha_power,
+        shear_speed=None if shear_speed is None else np.where(is_bone, speed * shear_speed / bone_speed, 0.0),
+        shear_alpha_coeff=None if alpha_power is None or shear_loss is None else attenuation(0.0, *shear_loss),
     )

@@ -46,10 +46,12 @@ def ct_values(
         attenuations=(0.0, *table.bone_absorption),
         hounsfield=(0.0, table.compact_bone),
         threshold=100.0 if table.threshold is None else table.threshold,
+        shear_speed=table.bone_shear_speed,
+        shear_attenuations=table.bone_shear_absorption,
     )
     bone = medium_of_ct(image, model=model, alpha_power=power)
     inside = image >= model.threshold
-    names = ("sound_speed", "density", "alpha_coeff")
+    names = ("sound_speed", "density", "alpha_coeff", "shear_speed", "shear_alpha_coeff")
     return {
         name: np.where(inside, getattr(bone, name), values.get(name, 0.0))
         for name in names

@@ -33,6 +33,16 @@ class CtTable(ImageFile):
     bone_absorption: Annotated[tuple[float, float], FromList] = Field(
         default=(2.0, 16.0), description="absorption of compact bone and of the most porous bone, dB/(MHz^y cm)"
     )
+    bone_shear_speed: PositiveVelocity | None = Field(
+        default=None,
+        description="porosity: speed of shear waves in compact bone, less in porous bone as the sound speed; selects "
+        "the elastic solver",
+    )
+    bone_shear_absorption: Annotated[tuple[float, float], FromList] | None = Field(
+        default=None,
+        description="absorption of shear waves in compact bone and in the most porous bone, dB/(MHz^2 cm); needs "
+        "bone_shear_speed",
+    )
     center: Position | None = Field(
         default=None, description="position in the image of the origin of the grid; by default the middle of the image"
     )
@@ -48,6 +58,12 @@ class CtTable(ImageFile):
             raise ValueError(f"threshold = {self.threshold:g} must be below compact_bone = {self.compact_bone:g}")
         if min(self.bone_absorption) < 0:
             raise ValueError("bone_absorption must not be negative")
+        if self.bone_shear_speed is None and self.bone_shear_absorption is not None:
+            raise ValueError("bone_shear_speed is missing; bone_shear_absorption needs it")
+        if self.bone_shear_speed is not None and self.curve == "tissue":
+            raise ValueError('bone_shear_speed: needs curve = "porosity", which distinguishes bone from other tissue')
+        if min(self.bone_shear_absorption or (0.0,)) < 0:
+            raise ValueError("bone_shear_absorption must not be negative")
         return self
 
     @property

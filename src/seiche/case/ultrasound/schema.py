@@ -184,13 +184,15 @@ class MediumTable(Properties):
         """Return the exponent of the absorption, None without absorption."""
         parts = (self, *self.region)
         absorbs = any(part.alpha_coeff or part.shear_alpha_coeff for part in parts)
+        absorbs |= self.ct is not None and self.ct.bone_shear_absorption is not None
         is_square = self.alpha_mode == "stokes" or (self.is_elastic and absorbs)
         return 2.0 if self.alpha_power is None and is_square else self.alpha_power
 
     @property
     def is_elastic(self) -> bool:
         """Return whether a part of the medium has a shear speed."""
-        return any(part.shear_speed is not None for part in (self, *self.region))
+        has_elastic_bone = self.ct is not None and self.ct.bone_shear_speed is not None
+        return has_elastic_bone or any(part.shear_speed is not None for part in (self, *self.region))
 
     @model_validator(mode="after")
     def _shear_is_complete(self) -> MediumTable:
@@ -198,8 +200,8 @@ class MediumTable(Properties):
             if any(part.shear_alpha_coeff is not None for part in (self, *self.region)):
                 raise ValueError("shear_speed is missing; shear_alpha_coeff needs it")
             return self
-        if self.ct is not None:
-            raise ValueError("ct: has no shear speeds; use a file with the array shear_speed")
+        if self.ct is not None and self.ct.bone_shear_speed is None:
+            raise ValueError("ct.bone_shear_speed is missing; other parts of the medium have a shear speed")
         self.check_shear("", may_be_fluid=True)
         for number, region in enumerate(self.region):
             region.check_shear(f"region[{number}].", may_be_fluid=False)
