@@ -31,6 +31,13 @@ struct Team {
   SEICHE_FN void for_each(int n, F&& f) const {
     for (int k = thread; k < n; k += threads) f(k);
   }
+  /// The same by one of `parts` equal parts of the team, number `part` modulo `parts`. Parts thus share several loops.
+  template <int parts, class F>
+  SEICHE_FN void for_each_in(int part, int n, F&& f) const {
+    const int size = threads / parts;
+    if (parts > 1 && thread / size != part % parts) return;
+    for (int k = parts > 1 ? thread % size : thread; k < n; k += size) f(k);
+  }
   /// After the barrier, all threads see all earlier writes.
   SEICHE_FN void barrier() const { __syncthreads(); }
 #else
@@ -41,6 +48,10 @@ struct Team {
   SEICHE_FN void for_each(int n, F&& f) const {
 #pragma omp simd
     for (int k = 0; k < n; ++k) f(k);
+  }
+  template <int parts, class F>
+  SEICHE_FN void for_each_in(int, int n, F&& f) const {
+    for_each(n, f);
   }
   SEICHE_FN void barrier() const {}
 #endif

@@ -149,6 +149,13 @@ SEICHE_FN void copy_behind(const void* source, void* target) {
 SEICHE_FN void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
+/// Ends a group of copies. `wait_for_earlier_copies` waits for all groups but the last one.
+SEICHE_FN void end_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+SEICHE_FN void wait_for_earlier_copies() {
+  asm volatile("cp.async.wait_group 1;" ::: "memory");
+}
 /// Stores a value. With `streams`, the value will not be read soon and need not remain in a cache.
 template <bool streams, class Real>
 SEICHE_FN void store(Real* target, Real value) {
@@ -228,6 +235,8 @@ SEICHE_FN void prefetch_line_ahead(const void*) {}
 template <int bytes>
 SEICHE_FN void copy_behind(const void*, void*) {}
 SEICHE_FN void wait_for_copies() {}
+SEICHE_FN void end_copies() {}
+SEICHE_FN void wait_for_earlier_copies() {}
 template <bool streams, class Real>
 SEICHE_FN void store(Real* target, Real value) {
   *target = value;

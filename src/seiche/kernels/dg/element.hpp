@@ -111,12 +111,16 @@ struct Elements {
     alignas(64) Real trace[Box::faces][words][Box::face];
     Real coefficients[nodal ? 1 : Box::faces][record];
     i32 source_slot[Box::faces];
+    i32 out_slot[Box::faces];  ///< of `out_slots`, on GPUs
   };
   /// Loads this input from memory, asynchronously (cp.async) on GPUs. `wait_for_copies` and a barrier must follow.
-  template <class FaceInput>
-  SEICHE_FN void load_faces(const Team& team, Index first, int active, const Real* trace, FaceInput* input) const {
+  /// `meanwhile` is called between the loads of the slots and the copies that need them.
+  template <class FaceInput, class Meanwhile>
+  SEICHE_FN void load_faces(const Team& team, Index first, int active, const Real* trace, FaceInput* input,
+                            Meanwhile&& meanwhile) const {
     constexpr int numbers = Box::faces * record;
     if constexpr (vector_lanes) {  // a face is contiguous in memory
+      meanwhile();
       for (int q = 0; q < active * Box::faces; ++q) {
         const i32 source_slot = in_slots[first * Box::faces + q];
         Real* target = input[q / Box::faces].trace[q % Box::faces][0];
@@ -131,13 +135,22 @@ struct Elements {
                                    : slot * real % 8 == 0 ? 8 / real
                                                           : 1,
                     parts = slot / vector_words;
-      team.for_each(active * Box::faces * parts, [&](int q) SEICHE_INLINED {
-        const int e = q / (Box::faces * parts), face = q / parts % Box::faces, node = q % parts * vector_words;
-        const i32 source_slot = in_slots[first * Box::faces + q / parts];
-        if (!hanging || source_slot >= 0)
-          copy_behind<vector_words * real>(trace + Index{source_slot} * slot + node,
-                                           &input[e].trace[face][0][0] + node);
-      });
+      constexpr int batch = 4;  // slots loaded at a time
+      const int total = active * Box::faces * parts;
+      for (int begin = team.thread; begin == team.thread || begin < total; begin += batch * team.threads) {
+        i32 slots[batch];
+        static_for<0, batch>([&]<int b>() SEICHE_INLINED {
+          const int q = begin + b * team.threads;
+          slots[b] = q < total ? in_slots[first * Box::faces + q / parts] : -1;
+        });
+        if (begin == team.thread) meanwhile();
+        static_for<0, batch>([&]<int b>() SEICHE_INLINED {
+          const int q = begin + b * team.threads;
+          const int e = q / (Box::faces * parts), face = q / parts % Box::faces, node = q % parts * vector_words;
+          if (q < total && (!hanging || slots[b] >= 0))
+            copy_behind<vector_words * real>(trace + Index{slots[b]} * slot + node, &input[e].trace[face][0][0] + node);
+        });
+      }
     }
     if constexpr (hanging) {
       constexpr int both = 2 * waves * Box::face;
@@ -195,8 +208,13 @@ struct Elements {
   template <int axis, int side>
   SEICHE_FN void write(const Real* q, Index element, int node, Real* trace, const Real (&v)[waves],
                        const Real (&s)[waves]) const {
-    constexpr int face = 2 * axis + side, outward = 2 * side - 1;
-    Real* target = trace + Index{out_slots[element * Box::faces + face]} * slot + node;
+    write_to<axis, side>(q, out_slots[element * Box::faces + 2 * axis + side], node, trace, v, s);
+  }
+  template <int axis, int side>
+  SEICHE_FN void write_to(const Real* q, i32 out_slot, int node, Real* trace, const Real (&v)[waves],
+                          const Real (&s)[waves]) const {
+    constexpr int outward = 2 * side - 1;
+    Real* target = trace + Index{out_slot} * slot + node;
     static_for<0, waves>([&]<int c>() SEICHE_INLINED {
       const Real z = Flux::impedance(q + Flux::coefficients * Fields::kind(axis, c));
       Flux::write(target + c * Box::face, waves * Box::face, z, outward, v[c], s[c]);

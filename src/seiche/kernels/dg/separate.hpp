@@ -110,7 +110,7 @@ struct FaceFlux {
   };
 
   SEICHE_FN void operator()(const Team& team, Index element, Scratch& scratch) const {
-    scheme.load_faces(team, element, 1, trace, scratch.face_input);
+    scheme.load_faces(team, element, 1, trace, scratch.face_input, []() SEICHE_INLINED {});
     wait_for_copies();
     team.barrier();
     const Line line = scheme.line(element, 0, 0);

@@ -13,21 +13,23 @@ namespace seiche {
 /// adjoint of the step; the last state is not written. `adjoint` is the stage of the adjoint (theory/waves, eq. 22).
 enum class Position { first, inner, last, rates, tape_first, tape, tape_last, adjoint };
 
-/// Bits of `tuning`: unrolled nodes, early loads of the register, prefetch of later elements, streaming stores
-/// (registry/dg.py, Team).
+/// Bits of `tuning`: unrolled nodes, early loads of the register, prefetch of later elements, streaming stores, copy of
+/// the register in shared memory (registry/dg_teams.py, Team).
 template <class Elements, Position position, int elements, int layers, int tuning>
 struct FusedStage {
   using Real = typename Elements::Real;
   using Fields = typename Elements::Fields;
   using Box = typename Elements::Box;
   static constexpr bool unrolled = tuning & 1, prefetches = tuning & 4, streams = tuning & 8;
-  /// Disabled on the CPU, where it would prevent vectorisation of the loop over a line of nodes.
-  static constexpr bool early = !vector_lanes && (tuning & 2);
   static constexpr bool rates_only = position == Position::rates, is_adjoint = position == Position::adjoint;
   static constexpr bool begins = position == Position::first || position == Position::tape_first;
   static constexpr bool ends = position == Position::tape_last;
   static constexpr bool taped = ends || position == Position::tape_first || position == Position::tape;
   static constexpr bool reads_register = !begins && !rates_only;
+  /// The register is copied after the state and awaited after the faces.
+  static constexpr bool copies_register = !vector_lanes && (tuning & 16) && reads_register && !is_adjoint;
+  /// Disabled on the CPU, where it would prevent vectorisation of the loop over a line of nodes.
+  static constexpr bool early = !vector_lanes && (tuning & 2) && !copies_register;
   static constexpr bool writes_register = position != Position::last && !rates_only;
   static constexpr bool writes_state = !rates_only && !ends;
   using FaceInput = typename Elements::template FaceInput<true>;
@@ -55,13 +57,18 @@ struct FusedStage {
   /// A GPU copies 16 bytes at a time, so loaded data may include values of other elements, `misalignment` of them at
   /// the start.
   static constexpr int vector_words = vector_lanes ? 1 : 16 / static_cast<int>(sizeof(Real));
+  static constexpr int numbers = elements_per_pass * size + 2 * (vector_words - 1);
   struct Scratch {
-    alignas(64) Real u[elements_per_pass * size + 2 * (vector_words - 1)];
+    alignas(64) Real u[numbers];
     FaceInput face_input[elements_per_pass];
+    alignas(16) Real k[copies_register ? numbers : 1];
   };
   SEICHE_FN static int misalignment(Index first) { return static_cast<int>(first * size % vector_words); }
   SEICHE_FN static Real* state_of(Scratch& scratch, Index first, int element) {
     return scratch.u + misalignment(first) + element * size;
+  }
+  SEICHE_FN static const Real* register_of(const Scratch& scratch, Index first, int element) {
+    return scratch.k + misalignment(first) + element * size;
   }
 
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
@@ -74,14 +81,19 @@ struct FusedStage {
             return early ? loaded(clamped_index(first + element), i + n * j + Box::face * k) : Loaded{};
           },
           [&]() SEICHE_INLINED {
-            wait_for_copies();
+            if constexpr (copies_register) {
+              wait_for_earlier_copies();
+            } else {
+              wait_for_copies();
+            }
             team.barrier();
             all_faces(team, first, active, scratch);
+            if constexpr (copies_register) wait_for_copies();
             team.barrier();
           },
           [&](const Line& line, const Loaded& loaded, int element, int i, int j, int k) SEICHE_INLINED {
-            node(line, loaded, state_of(scratch, first, element), scratch.face_input[element], first + element, i, j,
-                 k);
+            node(line, loaded, state_of(scratch, first, element), register_of(scratch, first, element),
+                 scratch.face_input[element], first + element, i, j, k);
           });
       if constexpr (vector_lanes && writes_state) all_traces(team, first, scratch.face_input[0]);
     });
@@ -121,26 +133,44 @@ struct FusedStage {
   }
 
   SEICHE_FN void load(const Team& team, Index first, int active, Scratch& scratch) const {
-    if constexpr (prefetches) ask_ahead(team, first + prefetch_distance * elements_per_pass);
-    if constexpr (vector_lanes) {
-      copy_aligned<size>(team, u + first * size, scratch.u);
-    } else {
-      const int runs = (misalignment(first) + active * size + vector_words - 1) / vector_words;
-      const Real* source = u + first * size - misalignment(first);
-      team.for_each(runs, [&](int q) SEICHE_INLINED {
-        copy_behind<16>(source + q * vector_words, scratch.u + q * vector_words);
+    scheme.load_faces(team, first, active, trace, scratch.face_input, [&]() SEICHE_INLINED {
+      if constexpr (vector_lanes) {
+        copy_aligned<size>(team, u + first * size, scratch.u);
+      } else {
+        copy_elements(team, u, first, active, scratch.u);
+      }
+    });
+    if constexpr (!vector_lanes && writes_state) {
+      team.for_each(active * Box::faces, [&](int q) SEICHE_INLINED {
+        copy_behind<4>(scheme.out_slots + first * Box::faces + q,
+                       scratch.face_input[q / Box::faces].out_slot + q % Box::faces);
       });
     }
-    scheme.load_faces(team, first, active, trace, scratch.face_input);
+    if constexpr (copies_register) {
+      end_copies();
+      copy_elements(team, k, first, active, scratch.k);
+      end_copies();
+    }
+    if constexpr (prefetches) ask_ahead(team, first + prefetch_distance * elements_per_pass);
+  }
+  /// Copies the values of elements asynchronously, 16 bytes at a time.
+  SEICHE_FN static void copy_elements(const Team& team, const Real* values, Index first, int active, Real* target) {
+    const int runs = (misalignment(first) + active * size + vector_words - 1) / vector_words;
+    const Real* source = values + first * size - misalignment(first);
+    team.for_each(runs,
+                  [&](int q) SEICHE_INLINED { copy_behind<16>(source + q * vector_words, target + q * vector_words); });
   }
 
-  SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* state, const FaceInput& face_input,
-                      Index element, int i, int j, int k) const {
+  SEICHE_FN void node(const Line& line, const Loaded& loaded, const Real* state, const Real* copied,
+                      const FaceInput& face_input, Index element, int i, int j, int k) const {
     Real r[Fields::count];
     rates_at(line, state, face_input, element, i, j, k, r);
-    update([&]<int f>(Index at)
-               SEICHE_INLINED { return early ? loaded.of[reads_register && early ? f : 0] : this->k[at]; },
-           state, face_input, element, i, j, k, r);
+    update(
+        [&]<int f>(Index at) SEICHE_INLINED {
+          if constexpr (copies_register) return copied[f * Box::nodes + i + n * j + Box::face * k];
+          return early ? loaded.of[reads_register && early ? f : 0] : this->k[at];
+        },
+        state, face_input, element, i, j, k, r);
   }
 
   /// L(u) at a node.
@@ -224,13 +254,18 @@ struct FusedStage {
       s[c] = Real(Fields::sign) * updated[Fields::stress(axis, c) * step];
     });
     const Real* q = scheme.coefficients(face_input, element, 2 * axis + side, face_node);
-    scheme.template write<axis, side>(q, element, face_node, next_trace, v, s);
+    if constexpr (vector_lanes) {
+      scheme.template write<axis, side>(q, element, face_node, next_trace, v, s);
+    } else {
+      scheme.template write_to<axis, side>(q, face_input.out_slot[2 * axis + side], face_node, next_trace, v, s);
+    }
   }
 
   /// Contributions of all faces. They overwrite the input of the faces.
   SEICHE_FN void all_faces(const Team& team, Index first, int active, Scratch& scratch) const {
+    constexpr int parts = elements == 1 ? layers : 1;  // the layers of threads of one element share its faces
     for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
-      team.for_each(active * Box::face, [&](int q) SEICHE_INLINED {
+      team.template for_each_in<parts>(2 * axis + side, active * Box::face, [&](int q) SEICHE_INLINED {
         const int element = q / Box::face, face_node = q % Box::face;
         FaceInput& face_input = scratch.face_input[element];
         Real add_v[waves], add_s[waves];
