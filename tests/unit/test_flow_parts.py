@@ -156,13 +156,14 @@ def test_layout_is_chosen_by_bytes_on_a_gpu_and_by_memory_on_a_cpu():
 
 
 def test_the_layout_with_cells_on_a_processor_is_the_measured_one() -> None:
-    """Tiles in a box and a wide tube, lists in a narrow tube whose tiles are half empty, and where tiles do not fit."""
-    wide, narrow = (shapes.tube(r, 48.0, 1.0, axis=(1.0, 0.0, 0.0), periodic=True) for r in (20.0, 10.3))
-    chosen = [
-        choose_layout(sites, "auto", "float32", "cpu", immersed=True)
-        for sites in (shapes.box((16, 16, 16)), wide, narrow, shapes.box((20, 20, 20)))
-    ]
-    assert chosen == ["tiles-8", "tiles-8", "list-aa", "list-aa"]
+    """Tiles in a box and, in FP64, a wide tube; lists in narrow tubes, and where tiles do not fit."""
+    wide, medium, narrow = (shapes.tube(r, 48.0, 1.0, axis=(1.0, 0.0, 0.0), periodic=True) for r in (32.0, 20.0, 10.3))
+    for storage, in_wide_tube in (("float64", "tiles-8"), ("float32", "list-aa")):
+        chosen = [
+            choose_layout(sites, "auto", storage, "cpu", immersed=True)
+            for sites in (shapes.box((16, 16, 16)), wide, medium, narrow, shapes.box((20, 20, 20)))
+        ]
+        assert chosen == ["tiles-8", in_wide_tube, "list-aa", "list-aa", "list-aa"]
     assert choose_layout(wide, "auto", "float32", "cpu") == "list-aa"
     assert recommendation(narrow, "float32", "cpu", immersed=True).startswith(
         "list-aa: the fastest layout on a CPU with cells"

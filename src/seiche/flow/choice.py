@@ -39,11 +39,10 @@ BANDWIDTH_FRACTIONS: dict[LayoutName, dict[str, tuple[float, float]]] = {
 }
 
 
-#: Time per site of list-aa, divided by the time per lattice point of tiles-8, on a CPU with immersed bodies. The
-#: measured times of a step with tiles-8, relative to list-aa, are 0.75 to 0.88 in a box, 0.82 to 0.87 in a tube with a
-#: radius of 20 sites (1.27 lattice points in tiles per site) and 0.94 to 1.21 in a tube with a radius of 10 sites (1.73
-#: per site).
-IMMERSED_LIST_COST = 1.5
+#: Time per site of list-aa, divided by the time per lattice point of tiles-8, on a CPU with immersed bodies, by storage
+#: precision. Measured in tubes with 1.19 to 1.73 lattice points in tiles per site (docs/performance/tuning.md): 1.02 to
+#: 1.36 in float64, where it grows with the number of sites, and 0.81 to 1.07 in float32.
+IMMERSED_LIST_COST = {"float64": 1.2, "float32": 1.05}
 
 
 def layouts_for(model: FlowModel | None) -> tuple[LayoutName, ...]:
@@ -140,20 +139,21 @@ def choose_layout(
     if layout != "auto":
         raise CaseError(f"layout {layout!r} is not one of auto, {', '.join(allowed)}")
     if immersed and not parse_device(device).is_gpu:
-        return _layout_with_bodies(sites)
+        return _layout_with_bodies(sites, storage)
     return min(candidates(device, model), key=lambda name: step_time(sites, name, storage, velocity_set))
 
 
-def _layout_with_bodies(sites: SiteSet) -> LayoutName:
+def _layout_with_bodies(sites: SiteSet, storage: str) -> LayoutName:
     """Return the CPU layout for a fluid with immersed bodies: tiles-8, unless the tiles are too empty.
 
-    With the forces of bodies, the sweep over tiles is vectorised; the sweep over lists is not.
+    Forces of bodies are contiguous in tiles; in lists they are gathered.
     """
     edge = tile_edge("tiles-8")
     if any(sites.periodic[axis] and sites.shape[axis] % edge for axis in range(3)):
         return "list-aa"
     lanes = edge**3 * occupancy(sites, edge).tiles
-    return "tiles-8" if lanes < IMMERSED_LIST_COST * len(sites) else "list-aa"
+    cost = IMMERSED_LIST_COST.get(storage, IMMERSED_LIST_COST["float32"])
+    return "tiles-8" if lanes < cost * len(sites) else "list-aa"
 
 
 def recommendation(
