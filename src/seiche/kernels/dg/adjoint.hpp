@@ -75,8 +75,8 @@ struct AdjointStage {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     for_elements<elements, elements_per_pass>(item, step.scheme.count, [&](Index first, int active) SEICHE_INLINED {
       Partial partial{};
-      if constexpr (Step::prefetches) ask_ahead(team, first + step.prefetch_distance * elements_per_pass);
       step.load(team, first, active, scratch.step);
+      if constexpr (Step::prefetches) ask_ahead(team, first + step.prefetch_distance * elements_per_pass);
       for_nodes<Box, elements_per_pass, layers, Step::unrolled>(
           team, active,
           [&](int element, int i, int j)
@@ -108,6 +108,7 @@ struct AdjointStage {
     if (first + elements_per_pass > step.scheme.count || step.prefetch_distance == 0) return;
     prefetch_ahead(team, tape_u + first * size, bytes);
     prefetch_ahead(team, tape_k + first * size, bytes);
+    step.prefetch_traces(team, first, tape_trace);
   }
 
   SEICHE_FN void node(const Line& line, const Loaded& loaded, Scratch& scratch, Partial& partial, Index first,
@@ -156,11 +157,13 @@ struct AdjointStage {
     return sum;
   }
 
-  /// Contributions of all faces to the adjoint stage, and the derivatives with respect to impedances.
+  /// Contributions of all faces to the adjoint stage, and the derivatives with respect to impedances, shared by the
+  /// layers of threads.
   SEICHE_FN void all_faces(const Team& team, Index first, int active, Scratch& scratch) const {
     for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
-      team.for_each(active * Box::face,
-                    [&](int q) SEICHE_INLINED { face<axis, side>(scratch, first, q / Box::face, q % Box::face); });
+      team.template for_each_in<Step::face_parts>(2 * axis + side, active * Box::face, [&](int q) SEICHE_INLINED {
+        face<axis, side>(scratch, first, q / Box::face, q % Box::face);
+      });
     });
   }
   template <int axis, int side>

@@ -32,6 +32,8 @@ struct FusedStage {
   static constexpr bool early = !vector_lanes && (tuning & 2) && !copies_register;
   static constexpr bool writes_register = position != Position::last && !rates_only;
   static constexpr bool writes_state = !rates_only && !ends;
+  /// The layers of threads of one element share its faces.
+  static constexpr int face_parts = elements == 1 ? layers : 1;
   using FaceInput = typename Elements::template FaceInput<true>;
   using Line = typename Elements::Line;
   static constexpr int n = Box::n, dim = Box::dim, waves = Fields::waves, size = Elements::size;
@@ -122,14 +124,15 @@ struct FusedStage {
     if (first + elements_per_pass > scheme.count) return;
     if (prefetch_distance > 0) prefetch_ahead(team, u + first * size, bytes);
     if constexpr (reads_register) prefetch_ahead(team, k + first * size, bytes);
-    constexpr int slot = Elements::slot, parts = (slot * static_cast<int>(sizeof(Real)) + 127) / 128;
-    if (prefetch_distance > 0) {
-      team.for_each(elements_per_pass * Box::faces * parts, [&](int q) SEICHE_INLINED {
-        const i32 source_slot = scheme.in_slots[first * Box::faces + q / parts];
-        if (source_slot >= 0)
-          prefetch_line_ahead(trace + Index{source_slot} * slot + q % parts * (128 / static_cast<int>(sizeof(Real))));
-      });
-    }
+    if (prefetch_distance > 0) prefetch_traces(team, first, trace);
+  }
+  /// Prefetches the traces of the neighbours of later elements.
+  SEICHE_FN void prefetch_traces(const Team& team, Index first, const Real* traces) const {
+    constexpr int slot = Elements::slot, line = 128 / static_cast<int>(sizeof(Real)), parts = (slot + line - 1) / line;
+    team.for_each(elements_per_pass * Box::faces * parts, [&](int q) SEICHE_INLINED {
+      const i32 source_slot = scheme.in_slots[first * Box::faces + q / parts];
+      if (source_slot >= 0) prefetch_line_ahead(traces + Index{source_slot} * slot + q % parts * line);
+    });
   }
 
   SEICHE_FN void load(const Team& team, Index first, int active, Scratch& scratch) const {
@@ -263,9 +266,8 @@ struct FusedStage {
 
   /// Contributions of all faces. They overwrite the input of the faces.
   SEICHE_FN void all_faces(const Team& team, Index first, int active, Scratch& scratch) const {
-    constexpr int parts = elements == 1 ? layers : 1;  // the layers of threads of one element share its faces
     for_faces<dim>([&]<int axis, int side>() SEICHE_INLINED {
-      team.template for_each_in<parts>(2 * axis + side, active * Box::face, [&](int q) SEICHE_INLINED {
+      team.template for_each_in<face_parts>(2 * axis + side, active * Box::face, [&](int q) SEICHE_INLINED {
         const int element = q / Box::face, face_node = q % Box::face;
         FaceInput& face_input = scratch.face_input[element];
         Real add_v[waves], add_s[waves];

@@ -85,7 +85,7 @@ TEAMS: dict[tuple[Medium, Real], dict[int, Team]] = {
 
 #: Teams of adjoint stages where another one than that of the stage was the fastest, with as many elements per item.
 ADJOINT_TEAMS: dict[tuple[Medium, Real], dict[int, Team]] = {
-    ("elastic", "float32"): {6: Team(1, 3, 75, 6, bypass_cache=True), 8: Team(1, 4, 32, 3, bypass_cache=True)},
+    ("elastic", "float32"): {6: Team(1, 6, 75, 4, bypass_cache=True), 8: Team(1, 4, 32, 3, bypass_cache=True)},
     ("elastic", "float64"): {8: Team(1, 2, bypass_cache=True)},
 }
 
