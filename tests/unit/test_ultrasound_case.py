@@ -204,6 +204,8 @@ def test_skull_focus_lies_behind_the_bone(tmp_path):
     assert focus["pressure_Pa"] == pytest.approx(float(brain.max()))
     assert focus["place_m"] == pytest.approx([x[x > -5e-3][position[0]], y[np.abs(y) < 30e-3][position[1]]])
     assert 1.5e-3 < focus["width_6dB_m"] < 6e-3 < focus["length_6dB_m"] < 40e-3
+    size = focus["area_6dB_m2"]
+    assert 0.5 < size / (focus["width_6dB_m"] * focus["length_6dB_m"]) < 2
     assert result.summary["details"]["greatest_p_amplitude"]["place_m"][0] < -10e-3
     assert any(line.startswith("focus of sources.0: at (") for line in result.lines)
     hottest = result.summary["details"]["greatest_temperature"]

@@ -36,6 +36,14 @@ def test_place_pressure_and_size_are_those_of_a_gaussian_along_any_beam(shape, b
     assert focus.pressure == pytest.approx(PEAK)
     assert focus.length == pytest.approx(LENGTH, rel=0.02)
     assert focus.width == pytest.approx(WIDTH, rel=0.02)
+    ellipse = {2: math.pi / 4 * LENGTH * WIDTH, 3: math.pi / 6 * LENGTH * WIDTH**2}
+    assert focus.size == pytest.approx(ellipse[len(shape)], rel=0.05)  # whole cells are counted
+
+
+def test_the_volume_about_an_axis_is_that_of_the_rotated_region():
+    grid = Grid((120, 40), 0.1e-3, symmetry="axisymmetric")
+    focus = find_focus(gaussian_beam(grid, (0.5e-3, 0.0), (1.0, 0.0)), grid, (-30e-3, 0.0), (0.5e-3, 0.0))
+    assert focus.size == pytest.approx(math.pi / 6 * LENGTH * WIDTH**2, rel=0.05)
 
 
 def test_larger_amplitudes_in_front_of_the_bone_are_not_the_focus():
@@ -53,4 +61,5 @@ def test_a_field_that_decays_through_the_region_has_no_focus_and_a_wide_one_no_l
     assert find_focus(decaying, grid, (-14e-3, 0.0), (0.0, 0.0)) is None
     focus = find_focus(gaussian_beam(grid, (13e-3, 0.0), (1.0, 0.0)), grid, (-12e-3, 0.0), (12e-3, 0.0))
     assert focus.length is None
+    assert focus.size is None
     assert focus.width == pytest.approx(WIDTH, rel=0.02)

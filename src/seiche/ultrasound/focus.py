@@ -28,12 +28,15 @@ class Focus(NamedTuple):
         pressure: amplitude there, Pa.
         length: extent along the beam within -6 dB (m); None if it reaches the end of the grid.
         width: the largest extent across the beam within -6 dB (m); None likewise.
+        size: volume (m3; 2D: area, m2) of the points around the focus within -6 dB; None if it reaches the end of the
+            grid.
     """
 
     position: tuple[float, ...]
     pressure: float
     length: float | None
     width: float | None
+    size: float | None
 
 
 def find_focus(
@@ -55,7 +58,7 @@ def find_focus(
     """
     from scipy.ndimage import maximum_filter
 
-    values = np.asarray(amplitude, np.float64)
+    given, values = grid, np.asarray(amplitude, np.float64)
     if grid.symmetry is not None:  # both sides of the axis
         values = np.concatenate([values[:, :0:-1], values], axis=1)
         grid = Grid(values.shape, grid.spacing)
@@ -73,7 +76,25 @@ def find_focus(
     widths = [extent for extent in extents[1:] if extent is not None]
     width = max(widths) if len(widths) == len(extents) - 1 else None
     position = tuple(float(axis[k]) for axis, k in zip(coordinates, index, strict=True))
-    return Focus(position, float(values[index]), extents[0], width)
+    return Focus(position, float(values[index]), extents[0], width, _size(values, index, given))
+
+
+def _size(values: Floats, index: Sequence[Any], grid: Grid) -> float | None:
+    """Return the measure of the points that are connected with `index` and exceed half of its value.
+
+    About an axis of symmetry, `values` are those on both sides of it.
+    """
+    from scipy.ndimage import label
+
+    labels, _ = label(values >= HALF_PRESSURE * values[tuple(index)])
+    inside = labels == labels[tuple(index)]
+    if any(inside.take((0, -1), axis=axis).any() for axis in range(values.ndim)):
+        return None
+    weights = np.ones(1)
+    if grid.symmetry is not None:  # half of a ring on each side; the point on the axis is a disc
+        radii = np.abs(np.arange(values.shape[1]) - values.shape[1] // 2) * grid.spacings[1]
+        weights = np.pi * np.where(radii > 0, radii, grid.spacings[1] / 4)
+    return float(np.sum(inside * weights) * np.prod(grid.spacings))
 
 
 def _orthonormal(first: Floats) -> Floats:

@@ -140,6 +140,10 @@ class ResultFile(Final):
             }
         return maxima
 
+    @property
+    def _is_plane(self) -> bool:
+        return len(self._setup.grid.shape) == 2 and self._setup.grid.symmetry is None
+
     def foci(self) -> dict[str, dict[str, Any]]:
         """Return the focus of each curved source whose frequency is the first recorded one, by "sources.NUMBER"."""
         arrays, case, foci = self.arrays, self._setup.case, {}
@@ -154,6 +158,7 @@ class ResultFile(Final):
                         "pressure_Pa": focus.pressure,
                         "length_6dB_m": focus.length,
                         "width_6dB_m": focus.width,
+                        "area_6dB_m2" if self._is_plane else "volume_6dB_m3": focus.size,
                     }
         return foci
 
