@@ -72,3 +72,4 @@ axes.legend()
 print(found, exact)
 assert abs(found["elastic"] - exact) < 0.01
 assert abs(found["fluid"] - 1) < 0.05
+plt.show()
