@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
+import pint
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seiche.case.flow.units import POWERS, LatticeUnits, step_of_mach, step_of_relaxation_time
 from seiche.case.quantities import (
+    COMMON_FACTORS,
     DIMENSIONS,
     parse_period,
     parse_quantity,
@@ -131,3 +135,23 @@ def test_lattice_units_follow_their_definitions() -> None:
 def test_a_step_from_mach_gives_that_mach_number() -> None:
     step = step_of_mach(0.1, 1e-4, 0.5)
     assert LatticeUnits(1e-4, step, 1060.0).to_lattice("velocity", 0.5) * 3**0.5 == pytest.approx(0.1, rel=1e-12)
+
+
+def test_factors_of_common_units_are_those_of_pint_to_the_last_bit():
+    registry = pint.UnitRegistry()
+    registry.define("beat_per_minute = 1 / minute = bpm")
+    for dimension, factors in COMMON_FACTORS.items():
+        for unit, factor in factors.items():
+            assert registry.Quantity(1.0, registry.parse_units(unit)).to(DIMENSIONS[dimension][0]).magnitude == factor
+
+
+def test_values_with_common_units_need_no_pint():
+    program = """
+import sys
+from seiche.case.quantities import parse_quantity
+assert parse_quantity("120 mmHg", dimension="pressure") == 120 * 133.322387415
+assert "pint" not in sys.modules
+assert parse_quantity("1.06 g/cm^3", dimension="density") == 1060.0
+assert "pint" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -43,6 +43,28 @@ DIMENSIONS: dict[str, tuple[str, str, str]] = {
     "conductivity": ("W/m/K", "a thermal conductivity", "0.5 W/m/K"),
 }
 
+#: Factors of the most common units to the SI unit of a dimension, those of pint to the last bit. They save its import
+#: and the reading of its definitions at the start of a run.
+COMMON_FACTORS: dict[str, dict[str, float]] = {
+    "length": {"km": 1000.0, "m": 1.0, "mm": 0.001, "um": 1e-06},
+    "time": {"s": 1.0, "ms": 0.001, "us": 1e-06},
+    "rate": {"1/s": 1.0, "Hz": 1.0, "kHz": 1000.0, "bpm": 0.016666666666666666},
+    "velocity": {"km/s": 1000.0, "m/s": 1.0, "mm/s": 0.001},
+    "flow_rate": {"mL/s": 1.0000000000000002e-06},
+    "pressure": {"MPa": 1000000.0, "kPa": 1000.0, "Pa": 1.0, "mmHg": 133.322387415},
+    "density": {"kg/m^3": 1.0},
+    "dynamic_viscosity": {"Pa s": 1.0, "mPa s": 0.001},
+    "force_density": {"N/m^3": 1.0},
+    "resistance": {"Pa s/m^3": 1.0, "mmHg s/mL": 133322387.41499999},
+    "compliance": {"m^3/Pa": 1.0, "mL/mmHg": 7.500615758456565e-09},
+    "angle": {"deg": 0.017453292519943295},
+    "surface_modulus": {"N/m": 1.0, "uN/m": 1e-06},
+    "surface_viscosity": {"N s/m": 1.0, "uN s/m": 1e-06},
+    "energy": {"J": 1.0, "N m": 1.0},
+    "force": {"N": 1.0, "pN": 1e-12},
+    "frequency": {"Hz": 1.0, "kHz": 1000.0, "MHz": 1000000.0},
+}
+
 _QUANTITY = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)\s*(.*?)\s*", re.DOTALL)
 _FACTOR = r"[^\W\d_]+(?:\s*(?:\^|\*\*)\s*-?[0-9]{1,2})?"
 _UNIT = re.compile(rf"(?:1\s*/\s*)?{_FACTOR}(?:\s*[*/·]\s*{_FACTOR}|\s+{_FACTOR})*")
@@ -88,7 +110,8 @@ def parse_quantity(value: Any, *, dimension: str) -> float:
         raise ValueError(f"{shorten(value)} has no unit; {expected}")
     if _UNIT.fullmatch(unit) is None:
         raise ValueError(f"{shorten(value)}: cannot read the unit {shorten(unit)}; {expected}")
-    result = number * _factor(value, unit, dimension, expected)
+    known = COMMON_FACTORS.get(dimension, {}).get(unit)
+    result = number * (_factor(value, unit, dimension, expected) if known is None else known)
     if result != 0.0 and not 1.0 / MAX_VALUE < abs(result) < MAX_VALUE:
         raise ValueError(f"{shorten(value)} is out of range (1e-30 to 1e30 in SI units); {expected}")
     return result
