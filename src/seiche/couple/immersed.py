@@ -224,7 +224,10 @@ class ImmersedBoundary(Boundary):
         placed: dict[str, Any] = {**bricks, **lists, **{name: vertices[name] for name in ("positions", "stride")}}
         self._locate_all = self._bound(registry.locate_vertices(delta, real, space), 0, count, **members)
         interpolation = {"flow": self.flow, "velocity": self.velocity, "slip": self._slip, **members}
-        spec, teams = registry.interpolate_group(delta, real, space), -(-count // registry.GROUP)
+        spec, teams = (
+            registry.interpolate_group(delta, real, space),
+            -(-count // registry.GROUPS[SUPPORT[delta]]),
+        )
         self._euler, self._adams_bashforth = (
             self._bound(
                 spec,

@@ -52,7 +52,7 @@ from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import HaloPlan, build_plan
 from seiche.kernels.registry import ibm as registry
 from seiche.kernels.registry import resident as resident_kernels
-from seiche.kernels.registry.ibm import BRICK, GROUP, RARE_GROUP, SUPPORT, Delta
+from seiche.kernels.registry.ibm import BRICK, GROUPS, RARE_GROUP, SUPPORT, Delta
 from seiche.kernels.registry.resident import OWNED_ONLY, OWNED_SHARED, REPLICATED
 from seiche.machine.in_use import predicted_transport_times
 from seiche.observe.stage import Messages, Stage
@@ -200,15 +200,15 @@ class SharedBoundary(Boundary):
         interpolation = {"flow": self.flow, "velocity": self.velocity, "slip": slip, **brick_members}
         euler = {"weight": 1.0, "previous_weight": 0.0}
         adams_bashforth = {"weight": 1.5, "previous_weight": -0.5}
-        spec = resident_kernels.interpolate_resident(delta, real, space)
+        spec, group = resident_kernels.interpolate_resident(delta, real, space), GROUPS[SUPPORT[delta]]
         self._unshared = [
-            resident.over_groups(spec, GROUP, 1 << OWNED_ONLY, one={**interpolation, **weights})
+            resident.over_groups(spec, group, 1 << OWNED_ONLY, one={**interpolation, **weights})
             for weights in (euler, adams_bashforth)
         ]
         shared_interpolation = {**interpolation, "velocity": self._partial, "slip": None}
         shared_interpolation |= {"weight": 0.0, "previous_weight": 0.0}
         spec = resident_kernels.interpolate_owned(delta, real, space)
-        self._interpolate = resident.over_replicated_groups(spec, GROUP, one=shared_interpolation, owned=self._owned)
+        self._interpolate = resident.over_replicated_groups(spec, group, one=shared_interpolation, owned=self._owned)
         members = {"positions": self.cells.positions, "interpolated": self._partial, "velocity": self.velocity}
         members["slip"] = slip
         spec, shared = resident_kernels.move_vertices(real), 1 << OWNED_SHARED

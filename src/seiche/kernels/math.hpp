@@ -89,4 +89,14 @@ SEICHE_FN Real pow_positive(Real x, Real y) {
   return exp2_clamped(y * log2_positive(x));
 }
 
+/// x / n as correctly rounded as a division, except next to the smallest numbers: a product with the rounded inverse,
+/// corrected by its remainder, which is exact.
+template <int n, class Real>
+SEICHE_FN Real divided_by(Real x) {
+  if constexpr (n == 1) return x;
+  constexpr Real inverse = Real(1) / Real(n);
+  const Real quotient = x * inverse;
+  return multiply_add(multiply_add(Real(-n), quotient, x), inverse, quotient);
+}
+
 }  // namespace seiche

@@ -16,9 +16,11 @@
 /// Skips this item. On the CPU all lanes of a vector continue, so their work must be harmless.
 #define SEICHE_SKIP_IF(condition) \
   if (condition) return
-/// Before a loop: unroll it completely, or not at all.
+/// Before a loop: unroll it completely, not at all, or `n` times.
 #define SEICHE_UNROLLED _Pragma("unroll")
 #define SEICHE_ONE_BY_ONE _Pragma("unroll 1")
+#define SEICHE_PRAGMA(text) _Pragma(#text)
+#define SEICHE_UNROLLED_BY(n) SEICHE_PRAGMA(unroll(n))
 #else
 #define SEICHE_FN inline __attribute__((always_inline))
 #define SEICHE_CALLED __attribute__((noinline))
@@ -26,6 +28,7 @@
 #define SEICHE_SKIP_IF(condition)
 #define SEICHE_UNROLLED
 #define SEICHE_ONE_BY_ONE
+#define SEICHE_UNROLLED_BY(n)
 #endif
 
 namespace seiche {

@@ -19,6 +19,15 @@ SEICHE_FN int bit_count(u32 word) {
 SEICHE_FN u32 of_first(u32 value) {
   return __shfl_sync(0xffffffffu, value, 0);
 }
+/// The value of thread `lane` of the warp.
+template <class T>
+SEICHE_FN T of_lane(T value, int lane) {
+  return __shfl_sync(0xffffffffu, value, lane);
+}
+/// After this barrier, the threads of the warp see the earlier writes of each other.
+SEICHE_FN void warp_barrier() {
+  __syncwarp();
+}
 /// Sum of the values of the threads of the warp up to this one, `lane`.
 SEICHE_FN u32 sum_up_to(u32 value, int lane) {
   for (int step = 1; step < warp_threads; step *= 2) {
@@ -46,6 +55,11 @@ SEICHE_FN u32 votes(bool yes) {
 SEICHE_FN u32 of_first(u32 value) {
   return value;
 }
+template <class T>
+SEICHE_FN T of_lane(T value, int) {
+  return value;
+}
+SEICHE_FN void warp_barrier() {}
 SEICHE_FN u32 sum_up_to(u32 value, int) {
   return value;
 }

@@ -48,7 +48,23 @@ struct Bricks {
   }
 };
 
-/// The sites around a point: the first site, and the distance of the point to its anchor along each axis.
+/// The sites around a coordinate: the first one, and the distance of the coordinate to its anchor.
+template <class Delta, class Real>
+struct AxisStencil {
+  i32 first;
+  Real t;
+  bool finite;
+
+  SEICHE_FN explicit AxisStencil(double x) {
+    finite = x > -1e9 && x < 1e9;  // false for a NaN too
+    const double at = finite ? x : -1e9;
+    const i32 anchor = Delta::anchor(at);
+    first = anchor - Delta::sites_before;
+    t = static_cast<Real>(at - static_cast<double>(anchor));
+  }
+};
+
+/// The same along each axis.
 template <class Delta, class Real>
 struct Stencil {
   static constexpr int P = Delta::support;
@@ -59,12 +75,10 @@ struct Stencil {
   SEICHE_FN explicit Stencil(const double (&x)[3]) {
     finite = true;
     for (int axis = 0; axis < 3; ++axis) {
-      const bool in_range = x[axis] > -1e9 && x[axis] < 1e9;  // false for a NaN too
-      const double at = in_range ? x[axis] : -1e9;
-      const i32 anchor = Delta::anchor(at);
-      first[axis] = anchor - Delta::sites_before;
-      t[axis] = static_cast<Real>(at - static_cast<double>(anchor));
-      finite = finite && in_range;
+      const AxisStencil<Delta, Real> stencil(x[axis]);
+      first[axis] = stencil.first;
+      t[axis] = stencil.t;
+      finite = finite && stencil.finite;
     }
   }
 };

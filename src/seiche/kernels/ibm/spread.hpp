@@ -3,6 +3,7 @@
 /// vertex after another, and writes each site once. No atomics; the order of the sums is fixed.
 #pragma once
 #include "../batches.hpp"
+#include "../groups.hpp"
 #include "../nodes.hpp"
 #include "../warps.hpp"
 #include "lists.hpp"
@@ -35,11 +36,12 @@ struct Spread {
   /// On a GPU, a warp processes a patch of 8 x 4 x 4 sites and a thread four of them along z. A warp reads only entries
   /// that reach its patch. A team needs four warps.
   static constexpr int half = brick_edge / 2, patches = 4,
-                       chunk = Team::single_thread ? columns : patches * warp_threads;
+                       chunk = Team::single_thread ? columns : patches * warp_threads, unroll = 4;
   struct WarpScratch {
-    Entry entries[chunk];
+    Entry entries[chunk + 1];                     ///< the last one without force
     u32 reaching[patches][chunk / warp_threads];  ///< bit masks of the entries that reach a patch
     u64 touched[patches];
+    alignas(8) u16 order[patches][chunk + unroll];  ///< offsets of the entries that reach a patch, then of the last one
   };
   struct LoneScratch {
     Entry entries[chunk];
@@ -70,6 +72,7 @@ struct Spread {
     const i32 first[3] = {corner[4 * row], corner[4 * row + 1], corner[4 * row + 2]};
     Real sum[half][3] = {};
     u64 rows = 0;
+    if (team.thread == 0) scratch.entries[chunk] = {};
     for (int begin = 0; begin < vertex_count; begin += chunk) {
       u32 halves = 0;
       if (begin > 0) team.barrier();
@@ -81,9 +84,23 @@ struct Spread {
         if (lane == 0) scratch.reaching[p][patch] = word;
       });
       team.barrier();
-      for (int group = 0; group < chunk / warp_threads; ++group) {
-        for_bits(scratch.reaching[patch][group], [&](int k) {
-          const Entry& entry = scratch.entries[group * warp_threads + k];
+      u16* order = scratch.order[patch];
+      int count = 0;
+      static_for<0, chunk / warp_threads>([&]<int group>() {
+        const u32 word = scratch.reaching[patch][group];
+        if ((word >> lane & 1u) != 0) {
+          order[count + bit_count(word & ((1u << lane) - 1))] =
+              static_cast<u16>((group * warp_threads + lane) * sizeof(Entry));
+        }
+        count += bit_count(word);
+      });
+      if (lane < unroll) order[count + lane] = chunk * sizeof(Entry);
+      warp_barrier();
+      for (int k = 0; k < count; k += unroll) {
+        const Group<u16, unroll> next = load_group<unroll>(order + k);
+        static_for<0, unroll>([&]<int q>() {
+          const Entry& entry =
+              *reinterpret_cast<const Entry*>(reinterpret_cast<const u8*>(scratch.entries) + next.of[q]);
           const Four<Real> f = entry.force;
           const Real weight = entry.share[0].of[x] * entry.share[1].of[y];
           const DepthWeights depth_weights = reinterpret_cast<const DepthWeights&>(entry.share[2].of[z]);
@@ -166,10 +183,12 @@ struct Spread {
     const u32 y = line<1>(entry.share[1], at.t[1], at.first[1], begin[1]);
     const u32 z = line<2>(entry.share[2], at.t[2], at.first[2], begin[2]);
     if (x == 0 || y == 0 || z == 0) return 0;
-    for (int k = 0; k < brick_edge; ++k) rows |= (z >> k & 1u) != 0 ? static_cast<u64>(y) << 8 * k : u64{0};
+    rows |= y * in_bytes(z) | static_cast<u64>(y * in_bytes(z >> 4)) << 32;
     return ((y & 15u) != 0 ? 1u : 0u) | ((y >> 4) != 0 ? 2u : 0u) | ((z & 15u) != 0 ? 4u : 0u) |
            ((z >> 4) != 0 ? 8u : 0u);
   }
+  /// The lowest four bits of a word, each in one byte.
+  SEICHE_FN static u32 in_bytes(u32 bits) { return (bits & 15u) * 0x00204081u & 0x01010101u; }
   /// Weights of a vertex along an axis at the positions of the brick from `begin`. Returns a bit mask of the reached
   /// halves.
   template <int axis>

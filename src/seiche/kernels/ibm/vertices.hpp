@@ -4,6 +4,7 @@
 #pragma once
 #include "../batches.hpp"
 #include "../nodes.hpp"
+#include "../warps.hpp"
 #include "bricks.hpp"
 
 namespace seiche {
@@ -47,6 +48,10 @@ struct Vertices {
     return around<Delta>(bricks, x);
   }
 
+  /// True if the sites of a coordinate, from `first`, are not among those from `listed_for`.
+  SEICHE_FN static bool has_left(i32 first, u8 listed_for) {
+    return static_cast<u8>(static_cast<u32>(first) - listed_for) > 1;
+  }
   /// Updates the data of a vertex at x, which is listed for the sites from `listed_for`. Sets the state if it must be
   /// listed again or has left the fluid.
   template <class Delta, Space space>
@@ -54,10 +59,7 @@ struct Vertices {
     constexpr int P = Delta::support;
     const Stencil<Delta, Real> stencil(x);
     bool is_stale = false;
-    for (int axis = 0; axis < 3; ++axis) {
-      const u8 shift = static_cast<u8>(static_cast<u32>(stencil.first[axis]) - listed_for[axis]);
-      is_stale = is_stale || shift > 1;
-    }
+    for (int axis = 0; axis < 3; ++axis) is_stale = is_stale || has_left(stencil.first[axis], listed_for[axis]);
     bool is_lost = !stencil.finite;
     if constexpr (space != Space::open) {
       Real weight = Real(1);
@@ -142,11 +144,31 @@ struct Interpolate {
   }
   /// Contribution of the plane i of sites around a vertex to its velocity.
   SEICHE_FN void plane(const Around<Real>& at, int i, Real (&part)[3]) const {
-    Real wx[P], wy[P], wz[P], sum[3] = {Real(0), Real(0), Real(0)};
+    Real wx[P], wy[P], wz[P], sum[3];
     Delta::weights(at.t[0], wx);
     Delta::weights(at.t[1], wy);
     Delta::weights(at.t[2], wz);
-    for_plane<P, space>(bricks, at.first, i, [&]<int k, int j>(i32 slot) SEICHE_INLINED {
+    sum_plane(at.first, i, wy, wz, sum);
+    Real w = wx[0];
+    static_for<1, P>([&]<int q>() SEICHE_INLINED { w = i == q ? wx[q] : w; });
+    for (int axis = 0; axis < 3; ++axis) part[axis] = w * sum[axis];
+  }
+  /// Sum of the velocities of the plane i of sites, with the weights of the other axes.
+  SEICHE_FN void sum_plane(const i32 (&first)[3], int i, const Real (&wy)[P], const Real (&wz)[P],
+                           Real (&sum)[3]) const {
+    for (int axis = 0; axis < 3; ++axis) sum[axis] = Real(0);
+    if constexpr (space == Space::open && P <= 3 && !vector_lanes) {
+      Four<Real> u[P * P];  // all are loaded before the first is used
+      for_plane<P, space>(bricks, first, i, [&]<int k, int j>(i32 slot) { u[k * P + j] = flow[slot]; });
+      static_for<0, P * P>([&]<int n>() {
+        const Real w = wy[n % P] * wz[n / P];
+        sum[0] = multiply_add(w, u[n].x, sum[0]);
+        sum[1] = multiply_add(w, u[n].y, sum[1]);
+        sum[2] = multiply_add(w, u[n].z, sum[2]);
+      });
+      return;
+    }
+    for_plane<P, space>(bricks, first, i, [&]<int k, int j>(i32 slot) SEICHE_INLINED {
       const Four<Real> u = flow[slot];
       Real w = wy[j] * wz[k];
       if constexpr (space != Space::open) w *= bricks.is_fluid<Real>(slot);
@@ -154,9 +176,6 @@ struct Interpolate {
       sum[1] = multiply_add(w, u.y, sum[1]);
       sum[2] = multiply_add(w, u.z, sum[2]);
     });
-    Real w = wx[0];
-    static_for<1, P>([&]<int q>() SEICHE_INLINED { w = i == q ? wx[q] : w; });
-    for (int axis = 0; axis < 3; ++axis) part[axis] = w * sum[axis];
   }
   SEICHE_FN void move(Index v, const VertexData& data, const Real (&interpolated)[3]) const {
     double x[3];
@@ -175,12 +194,13 @@ struct Interpolate {
 };
 
 /// Item: a group of vertices. One thread processes each plane of constant x in the stencil of a vertex, so neighbouring
-/// threads read neighbouring sites. Data for the move are loaded in advance. Results are bitwise equal to those of
-/// single vertices.
+/// threads read neighbouring sites. On a GPU the threads of a vertex belong to one warp, and each also computes the
+/// weights and the motion along one axis. Results are bitwise equal to those of single vertices.
 template <class Delta, class Real, Space space>
 struct InterpolateGroup {
   using One = Interpolate<Delta, Real, space>;
-  static constexpr int P = Delta::support, group = 32;
+  /// Threads of a vertex, vertices of a warp at a time, and vertices of a team.
+  static constexpr int P = Delta::support, lanes = P > 3 ? P : 3, held = 32 / lanes, group = P > 3 ? 32 : 40;
   struct Scratch {
     i32 first[3][group];  ///< Around
     Real t[3][group];
@@ -207,6 +227,16 @@ struct InterpolateGroup {
   template <class Selection>
   static SEICHE_FN void interpolate(const One& one, const Team& team, Index begin, int number, Scratch& scratch,
                                     const Selection& chosen) {
+    if constexpr (Team::single_thread) {
+      by_stages(one, team, begin, number, scratch, chosen);
+    } else {
+      by_warps(one, team, begin, number, chosen);
+    }
+  }
+  /// For many vertices at a time: the places of all, then the planes of all, then the motion of all.
+  template <class Selection>
+  static SEICHE_FN void by_stages(const One& one, const Team& team, Index begin, int number, Scratch& scratch,
+                                  const Selection& chosen) {
     Private<typename One::VertexData, group> data;
     team.for_each(number, [&](int k) SEICHE_INLINED {
       if (!chosen(begin + k)) return;
@@ -231,6 +261,70 @@ struct InterpolateGroup {
       one.move(begin + k, data[k], speed);
     });
     team.barrier();
+  }
+  /// For `held` vertices of a warp at a time, whose threads exchange weights and sums.
+  template <class Selection>
+  static SEICHE_FN void by_warps(const One& one, const Team& team, Index begin, int number, const Selection& chosen) {
+    const int lane = team.thread % warp_threads, warp = team.thread / warp_threads, i = lane % lanes;
+    const int first_lane = lane - i, axis = i < 3 ? i : 2, warps = team.threads / warp_threads;
+    for (int base = warp * held; base < number; base += warps * held) {
+      const int k = base + lane / lanes;
+      const Index v = begin + k, at = axis * one.vertices.stride + v;
+      const bool active = lane < held * lanes && k < number && chosen(v);
+      double position = 0;
+      Real previous = Real(0), slipped = Real(0);
+      u8 listed = 0;
+      if (active) {
+        position = one.vertices.positions[at];
+        previous = one.previous_weight != Real(0) ? one.velocity[at] : Real(0);
+        slipped = one.slip != nullptr ? one.slip[at] : Real(0);
+        listed = one.vertices.listed[at];
+      }
+      const AxisStencil<Delta, Real> stencil(position);
+      const i32 own_first = one.bricks.wrapped(axis, stencil.first);
+      Real own[P], wx[P], wy[P], wz[P], part[3], speed = Real(0);
+      Delta::weights(stencil.t, own);
+      i32 first[3];
+      static_for<0, 3>([&]<int a>() { first[a] = of_lane(own_first, first_lane + a); });
+      static_for<0, P>([&]<int q>() {
+        wx[q] = of_lane(own[q], first_lane);
+        wy[q] = of_lane(own[q], first_lane + 1);
+        wz[q] = of_lane(own[q], first_lane + 2);
+      });
+      for (int a = 0; a < 3; ++a) part[a] = Real(0);
+      if (active && i < P) {
+        Real sum[3], w = wx[0];
+        static_for<1, P>([&]<int q>() { w = i == q ? wx[q] : w; });
+        one.sum_plane(first, i, wy, wz, sum);
+        for (int a = 0; a < 3; ++a) part[a] = w * sum[a];
+      }
+      static_for<0, P>([&]<int q>() {
+        const Real x = of_lane(part[0], first_lane + q), y = of_lane(part[1], first_lane + q);
+        const Real z = of_lane(part[2], first_lane + q), value = axis == 0 ? x : axis == 1 ? y : z;
+        speed = q == 0 ? value : speed + value;
+      });
+      if (!active) speed = Real(0);
+      if constexpr (space != Space::open) speed *= active ? one.vertices.inverse[v] : Real(0);
+      const double moved =
+          position + static_cast<double>(one.weight * speed + one.previous_weight * previous + slipped);
+      if (active && i < 3) {
+        one.velocity[at] = speed;
+        one.vertices.positions[at] = moved;
+      }
+      if constexpr (space == Space::open) {
+        const AxisStencil<Delta, Real> next(moved);
+        if (active && Vertices<Real>::has_left(next.first, listed)) one.vertices.state[VertexState::stale] = 1;
+        if (active && !next.finite) one.vertices.state[VertexState::lost] = 1 + static_cast<u32>(v);
+      } else {
+        double x[3];
+        u8 listed_for[3];
+        static_for<0, 3>([&]<int a>() {
+          x[a] = of_lane(moved, first_lane + a);
+          listed_for[a] = static_cast<u8>(of_lane(static_cast<u32>(listed), first_lane + a));
+        });
+        if (active && i == 0) one.vertices.template locate<Delta, space>(one.bricks, v, x, listed_for);
+      }
+    }
   }
 };
 

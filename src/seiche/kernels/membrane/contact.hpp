@@ -54,18 +54,20 @@ struct ContactPeriods {
 /// Item: a group of vertices. Sums the forces exerted by points of other owners.
 template <class Real>
 struct ContactForce {
-  static constexpr int group = ContactLists::group, chunk = 1024;
-  /// Memory of a team of threads for the lists of its vertices, a chunk of entries at a time.
-  struct Threads {
-    ContactPoint places[group];
-    Index list[group];  ///< first entry of a vertex in `pairs`, minus the number of entries of the vertices before it
-    u32 low[3][group], high[3][group];  ///< sums
-    u32 totals[group / warp_threads];   ///< entries of the vertices of a warp
-    u32 queued;
-    u16 queue[chunk];  ///< entries that may be in contact
-    u8 vertex[chunk];  ///< vertices of the entries
+  static constexpr int group = ContactLists::group, chunk = 256, rounds = 4;
+  /// Memory of a warp for the lists of its vertices, a chunk of entries at a time.
+  struct Warp {
+    ContactPoint places[warp_threads];
+    Index list[warp_threads];  ///< first entry of a vertex in `pairs`, minus the entries of the vertices before it
+    u32 low[3][warp_threads], high[3][warp_threads];  ///< sums
+    u32 queue[chunk];                                 ///< points that may be in contact
+    u8 queue_vertex[chunk];                           ///< and the vertices with which they may be
+    u8 vertex[chunk];                                 ///< vertices of the entries
   };
-  using Scratch = typename Either<Team::single_thread, NoScratch, Threads>::Type;
+  struct Warps {
+    Warp of[group / warp_threads];
+  };
+  using Scratch = typename Either<Team::single_thread, NoScratch, Warps>::Type;
 
   Real* force;              ///< [3][stride]; added to
   const double* positions;  ///< [3][stride] of the vertices
@@ -93,7 +95,9 @@ struct ContactForce {
         if (chosen(begin + k)) by_vertex(begin + k);
       }
     } else {
-      by_threads(team, begin, team.thread < number && chosen(begin + team.thread), scratch);
+      const int warp = team.thread / warp_threads;
+      by_warp(team.thread % warp_threads, begin + warp * warp_threads,
+              team.thread < number && chosen(begin + team.thread), scratch.of[warp]);
     }
   }
 
@@ -102,7 +106,7 @@ struct ContactForce {
     const ContactPoint place = lists.places[v];
     Index sums[3] = {0, 0, 0};
     const auto add = [&](u32 p) SEICHE_INLINED {
-      if (!lists.touches(place, p)) return;
+      if (!lists.touches(place, lists.other[p])) return;
       Index parts[3];
       if (!contact(v, p, parts)) return;
       for (int axis = 0; axis < 3; ++axis) sums[axis] += parts[axis];
@@ -117,72 +121,76 @@ struct ContactForce {
     store(v, sums);
   }
 
-  /// The threads test the entries of all lists, one after another, so that all have equal work. Then they compute the
-  /// contacts among them. In a loop over the list of its vertex, a thread would have a contact in few rounds.
-  SEICHE_FN void by_threads(const Team& team, Index begin, bool active, Threads& s) const {
-    const int thread = team.thread, lane = thread % warp_threads, warp = thread / warp_threads;
-    const Index v = begin + thread;
-    const u32 first_block = active ? lists.groups[v / group] : 0;
-    u32 entries = 0;
+  /// The threads of a warp test the entries of all their lists, one after another, so that all have equal work. Then
+  /// they compute the contacts among them. In a loop over the list of its vertex, a thread would have a contact in few
+  /// rounds.
+  SEICHE_FN void by_warp(int lane, Index begin, bool active, Warp& s) const {
+    const Index v = begin + lane;
+    u32 first_block = 0, entries = 0;
     Index list = 0;
-    if (active && first_block != ContactLists::over_capacity) list = lists.list(v, first_block, entries);
-    if (active) s.places[thread] = lists.places[v];
-    for (int axis = 0; axis < 3; ++axis) s.low[axis][thread] = s.high[axis][thread] = 0;
-    u32 end = sum_up_to(entries, lane);
-    if (lane == warp_threads - 1) s.totals[warp] = end;
-    team.barrier();
-    u32 total = 0;
-    for (int w = 0; w < group / warp_threads; ++w) {
-      end += w < warp ? s.totals[w] : 0;
-      total += s.totals[w];
+    if (active) {
+      first_block = lists.groups[v / group];
+      list = lists.list(v, first_block, entries);
+      s.places[lane] = lists.places[v];
+      if (first_block == ContactLists::over_capacity) entries = 0;
     }
-    s.list[thread] = list - (end - entries);
+    for (int axis = 0; axis < 3; ++axis) s.low[axis][lane] = s.high[axis][lane] = 0;
+    const u32 end = sum_up_to(entries, lane), total = of_lane(end, warp_threads - 1);
+    s.list[lane] = list - (end - entries);
+    warp_barrier();
     if (first_block == ContactLists::over_capacity) {
-      search(v, [&](u32 p) { add(v, p, thread, s); });
+      search(v, [&](u32 p) { add(v, p, lane, s); });
     }
     for (u32 from = 0; from < total; from += chunk) {
       const u32 number = total - from < chunk ? total - from : chunk;
-      test(team, from, number, end - entries, end, s);
-      for (u32 q = thread; q < s.queued; q += team.threads) {
-        const u32 e = s.queue[q];
-        const int k = s.vertex[e];
-        add(begin + k, lists.pairs[s.list[k] + from + e], k, s);
+      const u32 queued = test(lane, from, number, end - entries, end, s);
+      for (u32 q = lane; q < queued; q += warp_threads) {
+        const int k = s.queue_vertex[q];
+        add(begin + k, s.queue[q], k, s);
       }
-      team.barrier();
+      warp_barrier();
     }
-    if (total == 0) team.barrier();
+    warp_barrier();
     Index sums[3];
     for (int axis = 0; axis < 3; ++axis) {
-      sums[axis] = static_cast<Index>(static_cast<u64>(s.high[axis][thread]) << 32 | s.low[axis][thread]);
+      sums[axis] = static_cast<Index>(static_cast<u64>(s.high[axis][lane]) << 32 | s.low[axis][lane]);
     }
     if (active) store(v, sums);
   }
-  /// Queues those of the `number` entries from `from` that may be in contact. The entries of the vertex of this thread
-  /// are those from `first` to `end`.
-  SEICHE_FN void test(const Team& team, u32 from, u32 number, u32 first, u32 end, Threads& s) const {
-    const int thread = team.thread, lane = thread % warp_threads;
+  /// Queues those of the `number` entries from `from` that may be in contact, and returns how many. The entries of the
+  /// vertex of this thread are those from `first` to `end`.
+  SEICHE_FN u32 test(int lane, u32 from, u32 number, u32 first, u32 end, Warp& s) const {
     const u32 low = first > from ? first - from : 0, high = end < from ? 0 : end - from < number ? end - from : number;
-    for (u32 e = low; e < high; ++e) s.vertex[e] = static_cast<u8>(thread);
-    if (thread == 0) s.queued = 0;
-    team.barrier();
-    for (u32 base = 0; base < number; base += group) {
-      const u32 e = base + thread;
-      bool near = false;
-      if (e < number) {
-        const int k = s.vertex[e];
-        near = lists.touches(s.places[k], lists.pairs[s.list[k] + from + e]);
-      }
-      const u32 all = votes(near);
-      if (all == 0) continue;
-      u32 at = 0;
-      if (lane == 0) at = add_atomically(&s.queued, static_cast<u32>(bit_count(all)));
-      at = of_first(at);
-      if (near) s.queue[at + bit_count(all & ((1u << lane) - 1))] = static_cast<u16>(e);
+    for (u32 e = low; e < high; ++e) s.vertex[e] = static_cast<u8>(lane);
+    warp_barrier();
+    u32 queued = 0;
+    for (u32 base = 0; base < number; base += rounds * warp_threads) {
+      u32 points[rounds];  // all are loaded before the first is used
+      int vertices[rounds];
+      ContactPoint places[rounds];
+      static_for<0, rounds>([&]<int r>() {
+        const u32 e = base + r * warp_threads + lane;
+        vertices[r] = e < number ? s.vertex[e] : -1;
+        points[r] = e < number ? lists.pairs[s.list[vertices[r]] + from + e] : 0;
+      });
+      static_for<0, rounds>([&]<int r>() {
+        if (vertices[r] >= 0) places[r] = lists.other[points[r]];
+      });
+      static_for<0, rounds>([&]<int r>() {
+        const bool near = vertices[r] >= 0 && lists.touches(s.places[vertices[r]], places[r]);
+        const u32 all = votes(near), at = queued + bit_count(all & ((1u << lane) - 1));
+        if (near) {
+          s.queue[at] = points[r];
+          s.queue_vertex[at] = static_cast<u8>(vertices[r]);
+        }
+        queued += bit_count(all);
+      });
     }
-    team.barrier();
+    warp_barrier();
+    return queued;
   }
-  /// Adds the force of point p on vertex v, number k of the team, to its sums.
-  SEICHE_FN void add(Index v, u32 p, int k, Threads& s) const {
+  /// Adds the force of point p on vertex v, number k of the warp, to its sums.
+  SEICHE_FN void add(Index v, u32 p, int k, Warp& s) const {
     Index parts[3];
     if (!contact(v, p, parts)) return;
     for (int axis = 0; axis < 3; ++axis) {
@@ -216,8 +224,9 @@ struct ContactForce {
   }
   SEICHE_FN void store(Index v, const Index (&sums)[3]) const {
     if ((sums[0] | sums[1] | sums[2]) == 0) return;
+    const Real before[3] = {force[v], force[v + stride], force[v + 2 * stride]};  // all before the first store
     for (int axis = 0; axis < 3; ++axis) {
-      force[v + axis * stride] += static_cast<Real>(static_cast<double>(sums[axis]) / law.units);
+      force[v + axis * stride] = before[axis] + static_cast<Real>(static_cast<double>(sums[axis]) / law.units);
     }
   }
   SEICHE_FN static Index rounded(double x) { return static_cast<Index>(x + (x < 0 ? -0.5 : 0.5)); }

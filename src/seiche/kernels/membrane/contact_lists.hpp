@@ -248,9 +248,9 @@ struct ContactLists {
       }
     }
   }
-  /// True if a vertex at `place` may be in contact with point p.
-  SEICHE_FN bool touches(const ContactPoint& place, u32 p) const {
-    return units.squared_distance(place, other[p]) < touching;
+  /// True if a vertex at `place` may be in contact with `point`.
+  SEICHE_FN bool touches(const ContactPoint& place, const ContactPoint& point) const {
+    return units.squared_distance(place, point) < touching;
   }
   /// Entries of the list of vertex v in `pairs`: the first one in the result, their number in `number`.
   SEICHE_FN Index list(Index v, u32 first_block, u32& number) const {

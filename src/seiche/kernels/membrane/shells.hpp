@@ -55,6 +55,8 @@ struct LoopShell {
   using Real = R;
   static constexpr int slots = Slots, chunk = Chunk;
   static constexpr bool viscous = is_viscous<Law<R>>;
+  /// Slots that a GPU processes between two tests of the loop over them. More than two spill without surface viscosity.
+  static constexpr int unrolled = viscous && sizeof(Real) == 4 && Slots == 12 ? Slots : 2;
   /// Weights of a control point in the derivatives with respect to v, w, vv, ww, vw: [5][point], padded to vector
   /// loads.
   struct alignas(16) Row {
@@ -97,7 +99,7 @@ struct LoopShell {
         static_for<0, 6>([&]<int c>() SEICHE_INLINED {
           Real sum = 0;
           static_for<0, Points>([&]<int p>() SEICHE_INLINED { sum = sum + d[p][c / 3][c % 3][k]; });
-          mean[c / 3][c % 3][k] = sum / Real(Points);
+          mean[c / 3][c % 3][k] = divided_by<Points>(sum);
         });
         const Vector<Real> v{mean[0][0][k], mean[0][1][k], mean[0][2][k]};
         const Vector<Real> w{mean[1][0][k], mean[1][1][k], mean[1][2][k]};
@@ -137,6 +139,7 @@ struct LoopShell {
         static_for<0, 12>([&]<int c>() SEICHE_INLINED { d[p][c / 3][c % 3][k] = components[c]; });
       });
     });
+    SEICHE_UNROLLED_BY(unrolled)
     for (int slot = 0; slot < Slots; ++slot) {
       const Row row = table[slot];
       const u16* entries = entry + slot * stride + element;
@@ -164,6 +167,7 @@ struct LoopShell {
   SEICHE_FN void derivatives(const Row* table, int element, const Scratch& scratch,
                              Real (&d)[Points][5][3][lanes]) const {
     static_for<0, Points * 15>([&]<int c>() SEICHE_INLINED { d[c / 15][c / 3 % 5][c % 3][0] = 0; });
+    SEICHE_UNROLLED_BY(unrolled)
     for (int slot = 0; slot < Slots; ++slot) {
       const Row row = table[slot];
       const Vector<Real> x = scratch.positions[control[slot * stride + element]];

@@ -3,6 +3,7 @@
 /// is written explicitly (decision 20).
 #pragma once
 #include "../batches.hpp"
+#include "../math.hpp"
 #include "../nodes.hpp"
 
 namespace seiche {

@@ -34,9 +34,11 @@ struct Maxwell {
   /// Strain of the spring, times minus two, in `metric`, for the element whose internal variable is `at`. The metric is
   /// replaced by the strain.
   SEICHE_FN void advance(double* at, bool stores, Real (&metric)[3]) const {
+    // All are loaded before the first is stored, which the compiler cannot know to be another one.
+    const double memory[3] = {at[0], at[stride], at[2 * stride]};
     for (int c = 0; c < 3; ++c) {
-      const double current = static_cast<double>(metric[c]), memory = at[c * stride];
-      const double relaxed_metric = multiply_add(share, current - memory, memory);
+      const double current = static_cast<double>(metric[c]);
+      const double relaxed_metric = multiply_add(share, current - memory[c], memory[c]);
       if (stores && share > 0) at[c * stride] = relaxed_metric;
       metric[c] = static_cast<Real>(relaxed_metric - current);
     }

@@ -18,8 +18,10 @@ Space = Literal["open", "walled", "odd"]
 SUPPORT: dict[Delta, int] = {"hat": 2, "roma": 3, "peskin": 4, "cosine": 4}
 #: Sites of a brick along an axis.
 BRICK = 8
-#: Per team: vertices to interpolate, items of kernels that rarely have work, and bricks whose lists are sorted.
-GROUP, RARE_GROUP, SORT_GROUP = 32, 1024, 16
+#: Vertices that a team interpolates, by support, and its threads: at least three per vertex at a time.
+GROUPS, _GROUP_THREADS = {2: 40, 3: 40, 4: 32}, 128
+#: Per team: items of kernels that rarely have work, and bricks whose lists are sorted.
+RARE_GROUP, SORT_GROUP = 1024, 16
 #: Words of the state that kernels write: stale, used, lost.
 STATE_WORDS = 3
 
@@ -54,15 +56,18 @@ def interpolate(delta: Delta, real: Real, space: Space) -> KernelSpec:
 
 
 def interpolate_group(delta: Delta, real: Real, space: Space) -> KernelSpec:
-    """The same with GROUP vertices per team."""
+    """The same with a group of vertices per team."""
     single = interpolate(delta, real, space)
     members: Members = (("one", single.members), ("count", "int64"))
     name = single.type.replace("Interpolate", "InterpolateGroup")
     # With walls or in FP64 the compiler spills unnecessarily unless the number of resident teams is specified.
-    threads = GROUP * SUPPORT[delta]
+    threads = _GROUP_THREADS
     resident, registers = (384, 168) if real == "float64" else (480, 128)
-    blocks = 0 if space == "open" and real == "float32" else -(-resident // threads)
-    return KernelSpec(name, single.header, members, threads=threads, blocks=blocks, max_registers=registers, team=True)
+    spec = KernelSpec(name, single.header, members, threads=threads, max_registers=registers, team=True)
+    if space != "open" or real == "float64":
+        return replace(spec, blocks=-(-resident // threads))
+    # 72 registers hold all velocities of a plane with support 3; a few spilled bytes take less time than 48.
+    return replace(spec, blocks=7, may_spill=True)
 
 
 def count_vertices(delta: Delta) -> KernelSpec:
@@ -92,11 +97,9 @@ def spread(delta: Delta, real: Real) -> KernelSpec:
     """Forces of vertices on the sites of a brick."""
     lists: Members = (("bricks", BRICKS), ("lists", _LISTS), ("corner", "ptr"), ("vertices", _VERTICES))
     name = f"Spread<{delta.capitalize()},{CPP_TYPE[real]}>"
-    # 40 registers: more resident teams hide the latency, which outweighs a few spilled words.
-    blocks, members = 12 if real == "float32" else 7, (*lists, *pointers("force field touched"))
-    return KernelSpec(
-        name, "ibm/spread.hpp", members, threads=128, blocks=blocks, team=True, may_spill=real == "float32"
-    )
+    # 48 registers: more resident teams hide the latency, which outweighs a few spilled words.
+    blocks, members = 10 if real == "float32" else 7, (*lists, *pointers("force field touched"))
+    return KernelSpec(name, "ibm/spread.hpp", members, threads=128, blocks=blocks, team=True, may_spill=True)
 
 
 def clear_inside() -> KernelSpec:

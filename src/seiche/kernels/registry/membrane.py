@@ -17,8 +17,8 @@ SLOTS = {12: 128, 24: 64}
 #: The same on GPUs with FP32 and 12 control points, by capacity: (cells per multiprocessor up to which it applies,
 #: elements). With few cells, each has more memory and registers.
 TEAMS = {162: ((2.0, 320), (math.inf, 160)), 642: ((1.0, 512), (2.0, 320))}
-#: Threads of other teams.
-_THREADS = 128
+#: Threads of other teams, and threads to be resident on a multiprocessor if loops over slots are unrolled.
+_THREADS, _RESIDENT = 128, 640
 #: Control points of flat triangles, and the elements that a team handles at a time.
 FLAT_SLOTS, FLAT_CHUNK = 6, 128
 
@@ -53,11 +53,12 @@ class LawKernel:
 
 @dataclass(frozen=True)
 class Shell:
-    """The elements of a membrane: C++ type, members, and the in-plane law."""
+    """The elements of a membrane: C++ type, members, the in-plane law, and whether a GPU unrolls loops over slots."""
 
     type: str
     members: Members
     law: LawKernel
+    unrolled: bool = False
 
 
 SKALAK, NEO_HOOKEAN = LawKernel("Skalak", ("shear", "area_ratio")), LawKernel("NeoHookean", ("shear",))
@@ -70,7 +71,8 @@ def _moduli(law: LawKernel, real: Real) -> Members:
 def loop_shell(law: LawKernel, real: Real, points: int, slots: int, chunk: int | None = None) -> Shell:
     """Return the elements of a Loop subdivision surface, `chunk` at a time."""
     members: Members = (*pointers("control entry kind weights rest"), *_moduli(law, real), *_COUNTS)
-    return Shell(f"LoopShell<{CPP_TYPE[real]},{law.type},{points},{slots},{chunk or SLOTS[slots]}>", members, law)
+    name = f"LoopShell<{CPP_TYPE[real]},{law.type},{points},{slots},{chunk or SLOTS[slots]}>"
+    return Shell(name, members, law, unrolled=law.viscous and real == "float32" and slots == min(SLOTS))
 
 
 def flat_shell(law: LawKernel, real: Real) -> Shell:
@@ -98,15 +100,19 @@ def membrane_force(shell: Shell, real: Real, capacity: int, team: int | None = N
         *typed_members(real, "area volume local_area mobility rest_area rest_volume"),
         *typed_members("int32", "vertices chunks"),
     )
+    flat, threads = shell.type.startswith("Flat"), team or _THREADS
+    # Flat triangles otherwise spill unnecessarily. Unrolled loops would take 130 registers; with 96, more teams hide
+    # the latency, which outweighs a few spilled words.
+    blocks = _RESIDENT // threads if shell.unrolled else 4 if flat and real == "float32" else 0
     return KernelSpec(
         f"MembraneForce<{shell.type},{capacity}>",
         "membrane/force.hpp",
         members,
-        threads=team or _THREADS,
-        blocks=4 if shell.type.startswith("Flat") and real == "float32" else 0,  # otherwise it spills unnecessarily
+        threads=threads,
+        blocks=blocks,
         max_registers=255 if real == "float64" else 128,
-        # 32 bytes on sm_80 with flat triangles, 88 bytes on sm_80 and sm_90 with surface viscosity
-        may_spill=real == "float64" and (shell.type.startswith("Flat") or shell.law.viscous),
+        # in FP64, 32 bytes on sm_80 with flat triangles, 88 bytes on sm_80 and sm_90 with surface viscosity
+        may_spill=shell.unrolled or (real == "float64" and (flat or shell.law.viscous)),
         team=True,
         parts=(shell.law.header,) if shell.law.header is not None else (),
     )
@@ -190,7 +196,9 @@ def contact_force(real: Real) -> KernelSpec:
         ("reset", _RESET),
         ("count", "int64"),
     )
-    return KernelSpec(f"ContactForce<{CPP_TYPE[real]}>", _CONTACT, members, threads=VERTEX_GROUP, blocks=7, team=True)
+    return KernelSpec(
+        f"ContactForce<{CPP_TYPE[real]}>", _CONTACT, members, threads=VERTEX_GROUP, blocks=8, team=True, may_spill=True
+    )
 
 
 def built_kernels() -> Iterator[KernelSpec]:

@@ -49,12 +49,12 @@ def resident_items(spec: KernelSpec) -> KernelSpec:
 
 
 def interpolate_resident(delta: Delta, real: Real, space: Space) -> KernelSpec:
-    """Velocity and motion of the vertices of cells in selected roles, GROUP per team."""
+    """Velocity and motion of the vertices of cells in selected roles, a group per team."""
     return _interpolate("InterpolateResident", delta, real, space, _SELECTED, ("end", "int64"))
 
 
 def interpolate_owned(delta: Delta, real: Real, space: Space) -> KernelSpec:
-    """Velocity of vertices of listed cells, GROUP per team; zero if the closest site belongs to another rank."""
+    """Velocity of vertices of listed cells, a group per team; zero if the closest site belongs to another rank."""
     return _interpolate("InterpolateOwned", delta, real, space, _LISTED, ("owned", "ptr"))
 
 
