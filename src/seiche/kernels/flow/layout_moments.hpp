@@ -77,36 +77,24 @@ struct MomentTiles {
       store_group<n>(tile + (first + begin) * V + lane * n, group);
     });
   }
-  /// The numbers of a site as they are stored. Half-precision storage has density and momentum as words, because their
-  /// change in one step may be below the resolution of a half.
-  struct Stored {
-    static constexpr int wide = words ? 4 : 10, narrow = words ? 6 : 0;
-    typename Either<words, Word, S>::Type c[wide];
-    S a[narrow > 0 ? narrow : 1];
-  };
-  static SEICHE_FN Stored stored(const S* tile, int lane) {
-    Stored site;
-    if constexpr (words) {
-      get<4>(reinterpret_cast<const Word*>(tile), 0, lane, site.c);
-      get<4>(tile, 8, lane, site.a);
-    } else {
-      get<16 / sizeof(S)>(tile, 0, lane, site.c);
-    }
-    return site;
-  }
-  static SEICHE_FN Quadratic<Real> decoded(const Stored& site) {
+  /// Half-precision storage has density and momentum as words, because their change in one step may be below the
+  /// resolution of a half.
+  static SEICHE_FN Quadratic<Real> coefficients(const S* tile, int lane) {
     Real of[10];
-    static_for<0, Stored::wide>([&]<int k>() SEICHE_INLINED {
-      if constexpr (words) {
-        of[k] = static_cast<Real>(site.c[k]);
-      } else {
-        of[k] = decode<Real>(site.c[k]);
-      }
-    });
-    static_for<0, Stored::narrow>([&]<int k>() SEICHE_INLINED { of[Stored::wide + k] = decode<Real>(site.a[k]); });
+    if constexpr (words) {
+      Word c[4];
+      S a[6];
+      get<4>(reinterpret_cast<const Word*>(tile), 0, lane, c);
+      get<4>(tile, 8, lane, a);
+      static_for<0, 4>([&]<int k>() SEICHE_INLINED { of[k] = static_cast<Real>(c[k]); });
+      static_for<0, 6>([&]<int k>() SEICHE_INLINED { of[4 + k] = decode<Real>(a[k]); });
+    } else {
+      S n[10];
+      get<16 / sizeof(S)>(tile, 0, lane, n);
+      static_for<0, 10>([&]<int k>() SEICHE_INLINED { of[k] = decode<Real>(n[k]); });
+    }
     return {of[0], of[1], of[2], of[3], {of[4], of[5], of[6], of[7], of[8], of[9]}};
   }
-  static SEICHE_FN Quadratic<Real> coefficients(const S* tile, int lane) { return decoded(stored(tile, lane)); }
   static SEICHE_FN void store_coefficients(S* tile, int lane, const Quadratic<Real>& m) {
     const Real of[10] = {m.rest, m.jx, m.jy, m.jz, m.a.xx, m.a.yy, m.a.zz, m.a.xy, m.a.xz, m.a.yz};
     if constexpr (words) {

@@ -32,7 +32,6 @@ struct MomentSweep {
   using L = typename Layout::Lattice;
   using Real = typename Layout::Real;
   using Store = typename Layout::Store;
-  using Stored = typename Layout::Stored;
   static constexpr int V = Layout::V, M = Layout::M, Q = L::Q, B = Layout::B;
   Layout layout;
   Relaxation relaxation;
@@ -72,41 +71,29 @@ struct MomentSweep {
     }
   }
 
-  /// Many threads: each streams sites of the tile, then surrounding sites. Two sites are loaded before the first is
-  /// needed, the first two before anything else is known of the tile.
+  /// Many threads: each processes a site of the tile, then one of the surrounding sites.
   SEICHE_FN void by_threads(const Team& team, Index tile, Scratch& scratch) const {
     const u32* adjacent_tiles = layout.table + tile * Layout::row;
-    const Store* source = layout.f_in + Layout::first_slot(static_cast<u32>(tile) * M);
-    Stored sites[2] = {layout.stored(source, team.thread), layout.stored(source, team.thread + team.threads)};
     if (adjacent_tiles[Layout::wall_entry] == Layout::no_walls) {
-      run<false>(team, tile, adjacent_tiles, 0, sites, scratch);
+      run<false>(team, tile, adjacent_tiles, 0, scratch);
     } else {
-      run<true>(team, tile, adjacent_tiles, static_cast<Index>(adjacent_tiles[Layout::wall_entry]) * V, sites, scratch);
+      run<true>(team, tile, adjacent_tiles, static_cast<Index>(adjacent_tiles[Layout::wall_entry]) * V, scratch);
     }
   }
   template <bool walled>
-  SEICHE_FN void run(const Team& team, Index tile, const u32* adjacent_tiles, Index mask_offset, Stored (&sites)[2],
+  SEICHE_FN void run(const Team& team, Index tile, const u32* adjacent_tiles, Index mask_offset,
                      Scratch& scratch) const {
     const u32 own_entry = static_cast<u32>(tile) * M;  // 32 bits: fewer registers until it is used
-    const int thread = team.thread, threads = team.threads;
-    const auto own = [&](const Stored& stored, int site) SEICHE_INLINED {
+    team.for_each(V, [&](int site) {
       const u32 wall = walled ? layout.walls[mask_offset + site] : 0u;
       if (wall & Layout::not_fluid) return;
-      stream_inside_tile<walled>(Layout::decoded(stored), site, wall, scratch);
+      stream_inside_tile<walled>(layout.coefficients(layout.f_in + Layout::first_slot(own_entry), site), site, wall,
+                                 scratch);
       if (wall & Layout::has_link_values) take_values(layout.link_rows[mask_offset + site], site, scratch);
-    };
-    const auto surrounding = [&](const Stored& stored, int neighbour) SEICHE_INLINED {
-      stream_from_neighbours<walled, 0>(Layout::decoded(stored), neighbour, layout.walls + mask_offset, scratch);
-    };
-    own(sites[0], thread);
-    sites[0] = surrounding_site(thread, adjacent_tiles);
-    own(sites[1], thread + threads);
-    if (thread + threads < neighbour_sites<27>()) sites[1] = surrounding_site(thread + threads, adjacent_tiles);
-    surrounding(sites[0], thread);
-    if (thread + threads < neighbour_sites<27>()) surrounding(sites[1], thread + threads);
-    for (int k = thread + 2 * threads; k < neighbour_sites<27>(); k += threads) {
-      surrounding(surrounding_site(k, adjacent_tiles), k);
-    }
+    });
+    team.for_each(neighbour_sites<27>(), [&](int neighbour) {
+      stream_from_neighbours<walled, 0>(neighbour, adjacent_tiles, layout.walls + mask_offset, scratch);
+    });
     team.barrier();
     team.for_each(V, [&](int site) {
       Store* target = layout.f_out + Layout::first_slot(own_entry);
@@ -152,45 +139,18 @@ struct MomentSweep {
       return neighbour_sites<k - 1>() + AdjacentTile<L, B, neighbour_order(k - 1)>::sites();
     }
   }
-  /// Surrounding tiles `from` to `from + count` of the order, five bits each.
-  static constexpr unsigned long long packed_order(int from, int count) {
-    unsigned long long packed = 0;
-    for (int k = 0; k < count; ++k) packed |= static_cast<unsigned long long>(neighbour_order(from + k)) << (5 * k);
-    return packed;
-  }
-  /// Loads surrounding site number `neighbour`. Threads of a warp with sites of different tiles load them together.
-  SEICHE_FN Stored surrounding_site(int neighbour, const u32* adjacent_tiles) const {
-    constexpr int face_sites = 6 * B * B, edge_sites = 12 * B;
-    const int past_faces = neighbour - face_sites, past_edges = past_faces - edge_sites;
-    int r, second = 0;
-    const int first = neighbour % B;
-    if (past_faces < 0) {
-      r = static_cast<int>(packed_order(0, 6) >> (5 * (neighbour / (B * B)))) & 31;
-      second = neighbour / B % B;
-    } else if (past_edges < 0) {
-      r = static_cast<int>(packed_order(6, 12) >> (5 * (past_faces / B))) & 31;
-    } else {
-      r = static_cast<int>(packed_order(18, 8) >> (5 * past_edges)) & 31;
-    }
-    const int dx = r % 3 - 1, dy = r / 3 % 3 - 1, dz = r / 9 - 1;
-    // The coordinates within the other tile: those of free axes are `first`, then `second`.
-    const int x = dx == 0 ? first : (dx < 0 ? B - 1 : 0);
-    const int y = dy == 0 ? (dx == 0 ? second : first) : (dy < 0 ? B - 1 : 0);
-    const int z = dz == 0 ? (dx != 0 && dy != 0 ? first : second) : (dz < 0 ? B - 1 : 0);
-    return layout.stored(layout.f_in + Layout::first_slot(adjacent_tiles[r]), Layout::lane(x, y, z));
-  }
   /// Streams the populations of surrounding site number `neighbour` into the tile.
   template <bool walled, int k>
-  SEICHE_FN void stream_from_neighbours(const Quadratic<Real>& m, int neighbour, const u32* walls,
+  SEICHE_FN void stream_from_neighbours(int neighbour, const u32* adjacent_tiles, const u32* walls,
                                         Scratch& scratch) const {
     if constexpr (k < 27) {
       constexpr int r = neighbour_order(k);
       if constexpr (AdjacentTile<L, B, r>::sites() == 0) {
-        stream_from_neighbours<walled, k + 1>(m, neighbour, walls, scratch);
+        stream_from_neighbours<walled, k + 1>(neighbour, adjacent_tiles, walls, scratch);
       } else if (neighbour < neighbour_sites<k + 1>()) {
-        stream_from<walled, r>(m, neighbour - neighbour_sites<k>(), walls, scratch);
+        stream_from<walled, r>(neighbour - neighbour_sites<k>(), adjacent_tiles[r], walls, scratch);
       } else {
-        stream_from_neighbours<walled, k + 1>(m, neighbour, walls, scratch);
+        stream_from_neighbours<walled, k + 1>(neighbour, adjacent_tiles, walls, scratch);
       }
     }
   }
@@ -206,10 +166,12 @@ struct MomentSweep {
     z = Neighbour::dz == 0 ? (shared_axes == 2 ? second : first) : (Neighbour::dz < 0 ? -1 : B);
   }
   template <bool walled, int r>
-  SEICHE_FN void stream_from(const Quadratic<Real>& m, int neighbour, const u32* walls, Scratch& scratch) const {
+  SEICHE_FN void stream_from(int neighbour, u32 entry, const u32* walls, Scratch& scratch) const {
     using Neighbour = AdjacentTile<L, B, r>;
     int x, y, z;
     adjacent<r>(neighbour, x, y, z);
+    const int lane = Layout::lane(x & (B - 1), y & (B - 1), z & (B - 1));
+    const auto m = layout.coefficients(layout.f_in + Layout::first_slot(entry), lane);
     static_for<1, Q>([&]<int q>() {
       constexpr int X = L::cx(q), Y = L::cy(q), Z = L::cz(q);
       if constexpr (Neighbour::streams_into_tile(q)) {

@@ -130,9 +130,7 @@ def stream_collide(
             force == "none" or (force == "uniform" and relaxation == "constant")
         )
         blocks = 2 if real == "float64" else 5 if has_few_registers else 4  # five blocks need at most 48 registers
-        threads = MOMENT_EDGE**3 // 2  # two sites each
-        header = _header("flow/moment_sweep.hpp", force)
-        return KernelSpec(name, header, members, threads=threads, blocks=blocks, team=True)
+        return KernelSpec(name, _header("flow/moment_sweep.hpp", force), members, threads=256, blocks=blocks, team=True)
     rule = f"Coupled<{collision.capitalize()}>" if force in IMMERSED else collision.capitalize()
     name = f"StreamCollide<{layout_cpp},{rule},{relaxation_cpp},{force_cpp}>"
     every_site = force == "site" or force in IMMERSED
