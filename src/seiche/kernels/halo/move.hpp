@@ -8,13 +8,13 @@
 namespace seiche {
 
 /// Copies slots of an array into a message (`packs`), or a message into slots.
-template <class T, bool packs>
+template <class T, bool packs, class Slot = u32>
 struct SlotCopy {
   using Value = T;
   T* array;
-  const u32* slots;
+  const Slot* slots;
   T* buffer;
-  static constexpr int bytes = 2 * sizeof(T) + 4;
+  static constexpr int bytes = 2 * sizeof(T) + sizeof(Slot);
   SEICHE_FN T taken(Index k) const { return packs ? array[slots[k]] : buffer[k]; }
   SEICHE_FN void put(Index k, T value) const { (packs ? buffer[k] : array[slots[k]]) = value; }
   SEICHE_FN void operator()(Index k) const { put(k, taken(k)); }

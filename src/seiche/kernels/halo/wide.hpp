@@ -6,20 +6,9 @@
 
 namespace seiche {
 
-template <class T, bool packs>
-struct WideSlotCopy {
-  using Value = T;
-  T* array;
-  const Index* slots;
-  T* buffer;
-  static constexpr int bytes = 2 * sizeof(T) + sizeof(Index);
-  SEICHE_FN T taken(Index k) const { return packs ? array[slots[k]] : buffer[k]; }
-  SEICHE_FN void put(Index k, T value) const { (packs ? buffer[k] : array[slots[k]]) = value; }
-  SEICHE_FN void operator()(Index k) const { put(k, taken(k)); }
-};
 template <class T>
-using WidePack = WideSlotCopy<T, true>;
+using WidePack = SlotCopy<T, true, Index>;
 template <class T>
-using WideUnpack = WideSlotCopy<T, false>;
+using WideUnpack = SlotCopy<T, false, Index>;
 
 }  // namespace seiche

@@ -60,29 +60,6 @@ struct RunNeighbours {
   }
 };
 
-/// Slots of the populations that arrive along one direction at the sites of a rank. Item: a site, whose slot is stored
-/// at its place `item` in the list. `upwind` is its upwind site, -1 behind a wall; `row_of` is the row of the sites
-/// from `first_site` on, -1 for those of other ranks, whose slots are 0 here. A rank with all sites (`whole`) needs
-/// neither rows nor places. Bytes per item: upwind site, row, two places, slot.
-template <bool whole>
-struct ListSlots {
-  const i32 *upwind, *row_of;
-  Index first_site, sites;
-  const Index* item;
-  Index toward, back;  ///< first slots of the direction at the upwind site, and of that returned by a wall
-  u32* out;
-  static constexpr int bytes = 4 + 4 + 8 + 8 + 4;
-  SEICHE_FN void operator()(Index i) const {
-    if constexpr (whole) {
-      out[i] = static_cast<u32>(upwind[i] >= 0 ? upwind[i] + toward : i + back);
-      return;
-    }
-    const Index site = upwind[i] - first_site;
-    const i32 row = upwind[i] >= 0 && site >= 0 && site < sites ? row_of[site] : -1;
-    out[item[i]] = static_cast<u32>(row >= 0 ? item[row] + toward : upwind[i] < 0 ? item[i] + back : 0);
-  }
-};
-
 /// Items of sites in tiles of `edge`^3 nodes: edge^3 number + x + edge (y + edge z), with coordinates within the tile.
 /// A tile has the key x + extent[0] (y + extent[1] z) in the box of tiles; `keys` are ascending. Item: a run. Bytes per
 /// item: not counted, since runs have any length; a site takes 8 B.
