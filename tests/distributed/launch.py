@@ -85,13 +85,14 @@ def run_ranks(
     timeout: float = 60.0,
     expect: int | None = 0,
     layout: str | None = None,
+    new_processes: bool = False,
 ) -> str:
     """Run `target` on `ranks` ranks, on nodes by `layout`, and return standard output and error together.
 
     `expect` is the exit status that the job must have, None: any but 0. Fails the test on another, or after `timeout`
-    seconds. A function that must succeed runs on ranks that stay for the tests to come.
+    seconds. A function that must succeed runs on ranks that stay for the tests to come, unless `new_processes`.
     """
-    if expect == 0 and not isinstance(target, Path):
+    if expect == 0 and not isinstance(target, Path) and not new_processes:
         words = (target.__code__.co_filename, target.__name__, *arguments)
         return on_job(ranks, "function", *words, timeout=timeout, layout=layout)
     command = [*launcher(ranks, layout), *process_command(target, *arguments)]

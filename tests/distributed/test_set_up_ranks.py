@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
+import launch
 import numpy as np
 import pytest
 
@@ -189,12 +190,8 @@ def peak_memory() -> int:
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
-@pytest.mark.ranks(2, 4)
-@pytest.mark.parametrize(("layout", "storage"), [("moments", "float32"), ("list-aa", "float64")])
-def test_rank_zero_needs_no_more_memory_than_others_up_to_the_first_step(layout: str, storage: str):
-    """Resident memory of each rank, also of libraries, at the peak from the vessel to the first step."""
-    pytest.importorskip("pymetis")
-    pytest.importorskip("scipy.sparse.csgraph")
+def compare_memory_up_to_the_first_step(layout: str, storage: str) -> None:
+    """Compare the resident memory of the ranks, also of libraries, at the peak from the vessel to the first step."""
     world = World.from_mpi()
     compute = "float32" if layout == "moments" else "float64"
     model = FlowModel(Newtonian(0.1), Regularised(), iolets=(PressureIolet(1.001), PressureIolet(0.999)))
@@ -209,3 +206,12 @@ def test_rank_zero_needs_no_more_memory_than_others_up_to_the_first_step(layout:
     peaks = np.array(world.allgather(peak_memory() - before))
     assert len(sites) > 3_000_000
     assert peaks[0] <= 1.1 * np.median(peaks), f"{peaks / 1e6} MB"
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize(("layout", "storage"), [("moments", "float32"), ("list-aa", "float64")])
+def test_rank_zero_needs_no_more_memory_than_others_up_to_the_first_step(ranks: int, layout: str, storage: str):
+    """In processes of their own: memory that other tests freed but left in a heap would hide as much."""
+    pytest.importorskip("pymetis")
+    pytest.importorskip("scipy.sparse.csgraph")
+    launch.run_ranks(ranks, compare_memory_up_to_the_first_step, layout, storage, timeout=200.0, new_processes=True)
