@@ -92,6 +92,16 @@ def shorten(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def _number_and_unit(value: str) -> re.Match[str] | None:
+    return _QUANTITY.fullmatch(value) if len(value) <= _MAX_CHARACTERS else None
+
+
+def _has_common_unit(value: Any, dimension: str) -> bool:
+    """Return whether `value` is a number with one of `COMMON_FACTORS`."""
+    match = _number_and_unit(value) if isinstance(value, str) else None
+    return match is not None and match[2] in COMMON_FACTORS[dimension]
+
+
 def parse_quantity(value: Any, *, dimension: str) -> float:
     """Return `value`, a number with a unit, in the SI unit of `dimension`, a key of `DIMENSIONS`.
 
@@ -102,7 +112,7 @@ def parse_quantity(value: Any, *, dimension: str) -> float:
     if not isinstance(value, str):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         raise ValueError(f"{shorten(value)} {'has no unit' if is_number else 'is not a quantity'}; {expected}")
-    match = _QUANTITY.fullmatch(value) if len(value) <= _MAX_CHARACTERS else None
+    match = _number_and_unit(value)
     if match is None:
         raise ValueError(f"{shorten(value)} is not a number and a unit; {expected}")
     number, unit = float(match[1]), match[2]
@@ -138,13 +148,16 @@ def _factor(value: str, unit: str, dimension: str, expected: str) -> float:
 
 def parse_period(value: Any) -> float:
     """Return a period in seconds from a time ("0.8 s") or a rate ("72 bpm", "1.2 Hz")."""
-    try:
-        return parse_quantity(value, dimension="time")
-    except ValueError as error:
+    if _has_common_unit(value, "rate"):
+        rate = parse_quantity(value, dimension="rate")
+    else:
         try:
-            rate = parse_quantity(value, dimension="rate")
-        except ValueError:
-            raise error from None
+            return parse_quantity(value, dimension="time")
+        except ValueError as error:
+            try:
+                rate = parse_quantity(value, dimension="rate")
+            except ValueError:
+                raise error from None
     if rate <= 0:
         raise ValueError(f'{shorten(value)} is not a positive rate; expected a time such as "0.8 s" or a rate "72 bpm"')
     return 1.0 / rate

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend.host_threads import host_threads
 from seiche.domain.sites import LINK_VECTORS, LinkKind, SiteSet
 
 Floats = npt.NDArray[np.float64]
@@ -62,12 +63,12 @@ class Passages:
         tree, points = self._wall()
         if tree is None:
             return np.full(len(self.coords), np.inf)
-        positions = self.coords.astype(np.float64)
-        distance, nearest = tree.query(positions)
+        positions, threads = self.coords.astype(np.float64), host_threads()
+        distance, nearest = tree.query(positions, workers=threads)
         for part in (0.5, 0.25, 0.25):
             offset = positions - points[nearest]
             moved = positions + part * self.step * offset / np.maximum(distance, 1e-9)[:, None]
-            farther, nearest_to_moved = tree.query(moved)
+            farther, nearest_to_moved = tree.query(moved, workers=threads)
             better = farther > distance
             positions[better], distance[better] = moved[better], farther[better]
             nearest[better] = nearest_to_moved[better]
@@ -126,7 +127,7 @@ class Passages:
             rows = np.nonzero((sites.link_iolet == number).any(1))[0]
             near_sites = np.zeros(0, np.int64)
             if len(rows):
-                distance, _ = cKDTree(sites.coords[sites.boundary[rows]]).query(self.coords)
+                distance, _ = cKDTree(sites.coords[sites.boundary[rows]]).query(self.coords, workers=host_threads())
                 near_sites = np.nonzero(distance <= 2 * self.step)[0]
             ends.append(near_sites)
         if len(ends) < 2 and any(sites.periodic):
