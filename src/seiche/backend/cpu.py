@@ -30,6 +30,8 @@ from seiche.set_up import set_up_stage
 
 #: Arrays that each way of `seiche_move` reads or writes, and the way in which threads first write to the arrays.
 _ARRAYS_MOVED, _PLACE_PAGES = (2, 2, 2, 3), 4
+#: Numbers of each of the two arrays that all processes of a host move together.
+_MOVED_NUMBERS = 1 << 25
 _NATIVE = Path(__file__).resolve().parent.parent / "native"
 
 
@@ -340,9 +342,15 @@ class CpuBackend(Backend):
             return 0
 
     def copy_times(self, synchronise: Callable[[], None], sharers: int = 1) -> tuple[int, npt.NDArray[np.float64]]:
-        """Time the fastest way to move 256 MiB to and from memory: copies, an update in place and a sum."""
-        count, free_bytes = 1 << 25, self.free_memory()
-        problem = BackendUnavailable("the free memory is insufficient for copies of 256 MiB that measure the bandwidth")
+        """Time the fastest way to move arrays to and from memory: copies, an update in place and a sum.
+
+        The `sharers` of a host move arrays of 256 MiB together, at least 16 MiB each: more than its caches hold.
+        """
+        count, free_bytes = max(_MOVED_NUMBERS // sharers, 1 << 21), self.free_memory()
+        size = 8 * count >> 20
+        problem = BackendUnavailable(
+            f"the free memory is insufficient for copies of {size} MiB that measure the bandwidth"
+        )
         if 0 < free_bytes < 2 * 8 * count * sharers:
             raise problem
         try:

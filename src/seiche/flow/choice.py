@@ -165,7 +165,7 @@ def recommendation(
     if not parse_device(device).is_gpu:
         if immersed:
             obstacle = "tiles do not fit the periods or are too empty"
-            reason = "its sweep is vectorised" if chosen == "tiles-8" else obstacle
+            reason = "its tiles are full enough" if chosen == "tiles-8" else obstacle
             return f"{chosen}: the fastest layout on a CPU with cells, because {reason}"
         return f"{chosen}: on a CPU the fastest layout, with a single copy of the populations"
     times = {name: step_time(sites, name, storage, velocity_set) for name in candidates(device, model)}
