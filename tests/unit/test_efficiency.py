@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seiche.observe.efficiency import Efficiency, efficiency, host_efficiency, scaling
+from seiche.observe.efficiency import Efficiency, efficiency, host_efficiency, hybrid_efficiency, scaling
 from seiche.observe.replay import ideal_seconds
 from seiche.observe.sample import Sample, Span, union_length
 from seiche.observe.stage import Messages
@@ -254,3 +254,28 @@ def test_hosts_lose_to_messages_in_and_between_nodes_and_to_their_devices() -> N
     assert result.parallel == pytest.approx(20.0 / 40.0)
     single = host_efficiency([0.0], [0.0], 1.0)
     assert set(single.as_dict().values()) == {1.0}
+
+
+def test_published_hybrid_efficiencies_follow_from_those_of_processes_and_gpus() -> None:
+    """One process of each run has no GPU. The last column belongs to the run without writing."""
+    cpu, gpu, hybrid = TABLES["CPU with writing"], TABLES["GPU with writing"], TABLES["hybrid"]
+    for k in range(5):
+        processes, gpus, elapsed = int(cpu[6][k]), int(gpu[6][k]), cpu[5][k]
+        result = hybrid_efficiency([cpu[2][k] * elapsed] * processes, [gpu[2][k] * elapsed] * gpus, elapsed)
+        assert result.parallel == pytest.approx(hybrid[2][k], abs=TOLERANCE)
+        assert (result.cpu, result.gpu) == pytest.approx((cpu[2][k], gpu[2][k]))
+        # The busiest process is at most as busy as the busiest one and the busiest GPU on average.
+        assert hybrid[1][k] <= (cpu[1][k] + gpu[1][k]) / 2 + TOLERANCE
+
+
+def test_a_process_and_its_gpu_count_half_each() -> None:
+    """T = 10; processes 2, 6, 4, devices 8, 2 and none: 5, 4, 2."""
+    result = hybrid_efficiency([2.0, 6.0, 4.0], [8.0, 2.0], 10.0)
+    assert result.communication == pytest.approx(0.5)
+    assert result.load_balance == pytest.approx(11.0 / 15.0)
+    assert result.parallel == pytest.approx(11.0 / 30.0)
+    assert (result.cpu, result.gpu) == pytest.approx((0.4, 0.5))
+    assert result.parallel == pytest.approx((3 * result.cpu + 2 * result.gpu) / 6)
+    assert hybrid_efficiency([2.0], [], 10.0).as_dict()["gpu"] == 0.0
+    with pytest.raises(ValueError, match="at most one device per process: 2 devices, 1 processes"):
+        hybrid_efficiency([1.0], [1.0, 1.0], 10.0)

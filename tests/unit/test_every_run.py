@@ -89,6 +89,8 @@ def test_a_run_is_reported_compared_and_predicted_from(
     assert "Prediction" in page and SOLVERS[solver][1] in page and "Roofline" in page
     assert main(["report", "--compare", str(out), str(out)]) == 0
     assert f"1.00 times as many {item} per second" in (out / "compare.html").read_text()
+    assert main(["report", "--compare", *[str(out)] * 3]) == 0
+    assert f"<th>{item} per unit</th>" in (out / "compare.html").read_text()
     capsys.readouterr()
     inputs = ["predict", str(tmp_path / f"{solver}.toml"), "--machine", str(tmp_path / "m.json"), "--ranks", "1"]
     assert main([*inputs, "--set", SOLVERS[solver][0], "--run", str(out), "--json", str(tmp_path / "p.json")]) == 0

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from case_files import toml_of, tube_tables
 from seiche.cli import main
 from seiche.machine.laws.file import Machine, read_machine
 from seiche.machine.laws.models import roofline
-from seiche.observe.efficiency import efficiency
+from seiche.observe.efficiency import efficiency, hybrid_efficiency
 from seiche.report.charts import message_matrix, roofline_plot
 from seiche.report.html import number
 from seiche.report.losses import losses
@@ -279,6 +280,11 @@ def test_gpu_runs_show_their_host_processes(tmp_path: Path) -> None:
     )
     page = check_page(text(read_summary(stored(tmp_path, changed) / "summary.json")))
     assert "Processes that drive the GPUs" in page.prose
+    assert "Processes and GPUs together" not in page.prose  # a summary of an earlier version
+    hybrid = hybrid_efficiency([0.2, 0.4], [0.6, 0.8], 1.0).as_dict()
+    changed = replace(changed, efficiency={**changed.efficiency, "hybrid": hybrid})
+    page = check_page(text(read_summary(stored(tmp_path, changed) / "summary.json")))
+    assert "Processes and GPUs together" in page.prose and "parallel 0.500" in page.prose
     assert "4 GPUs" in page.prose
 
 
@@ -298,8 +304,8 @@ def test_two_runs_are_compared_with_the_first_as_reference(tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a", "b"], "report: got 2 runs; expected one run (two with --compare)"),
-        (["--compare", "a"], "report: got 1 runs; --compare needs two runs"),
+        (["a", "b"], "report: got 2 runs; expected one (several with --compare)"),
+        (["--compare", "a"], "report: --compare needs at least two runs"),
         (["nowhere"], "nowhere: expected the folder or the summary of a run"),
         (["empty"], "empty: expected one summary of a run, found none"),
         (["two"], "two: expected one summary of a run, found one.json, other.json"),

@@ -306,13 +306,15 @@ def convert(
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Folder of a run; two with --compare.", metavar="RUN...")],
+    runs: Annotated[list[Path], typer.Argument(help="Folder of a run; several with --compare.", metavar="RUN...")],
     *,
-    compare: Annotated[bool, typer.Option("--compare", help="Compare two runs; the first is the reference.")] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare runs of one kind; the first is the reference.")
+    ] = False,
     machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file for predictions.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Page to write.")] = None,
 ) -> None:
-    """Write a page that analyses the performance of a run."""
+    """Write a page that analyses the performance of a run, or compares runs."""
     if _is_other_rank():
         return
     from seiche.report.run_report import main as write

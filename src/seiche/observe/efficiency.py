@@ -51,13 +51,17 @@ class Efficiency:
         """Return the global efficiency."""
         return self.parallel * self.computation_scaling
 
-    def against(self, reference: Efficiency) -> Efficiency:
-        """Return these efficiencies with the computation scaling from `reference`, the same problem on fewer elements.
+    def against(self, reference: Efficiency, *, work: float = 1.0) -> Efficiency:
+        """Return these efficiencies with the computation scaling from `reference`, a run on fewer elements.
+
+        Args:
+            reference: the other run.
+            work: work of this run relative to the reference: 1 for strong scaling (eqs. 21 and 29).
 
         Raises:
             ValueError: one of the two has no useful time.
         """
-        return replace(self, computation_scaling=scaling(reference.useful, self.useful))
+        return replace(self, computation_scaling=scaling(reference.useful * work, self.useful))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the measured factors by the names of docs/reference/summary.md."""
@@ -172,4 +176,53 @@ def host_efficiency(
         between_nodes=mean / best_node if best_node > 0 else 1.0,
         communication=max_useful / elapsed,
         offload=working / float(outside_messages.sum()) if outside_messages.sum() > 0 else 1.0,
+    )
+
+
+@dataclass(frozen=True)
+class HybridEfficiency:
+    """Efficiencies of processes whose useful time is the mean of that of the process and that of its device (eq. 30).
+
+    `cpu` and `gpu` are the parallel efficiencies of the processes and of the devices alone.
+    """
+
+    load_balance: float
+    communication: float
+    cpu: float
+    gpu: float
+
+    @property
+    def parallel(self) -> float:
+        """Return the useful fraction of the time of all processes and devices."""
+        return self.load_balance * self.communication
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the factors by name."""
+        return {
+            name: float(getattr(self, name)) for name in ("load_balance", "communication", "parallel", "cpu", "gpu")
+        }
+
+
+def hybrid_efficiency(cpu: npt.ArrayLike, gpu: npt.ArrayLike, elapsed: float) -> HybridEfficiency:
+    """Return the efficiencies of n processes with `cpu` useful seconds (n,), the first m of which have a device.
+
+    Args:
+        cpu: seconds in which each process computed or launched work.
+        gpu: useful seconds (m,) of the device of each of the first m <= n processes; another process has none.
+        elapsed: seconds from start to end.
+
+    Raises:
+        ValueError: no process, more devices than processes, no useful time, or more useful than elapsed time.
+    """
+    processes, devices = np.asarray(cpu, np.float64), np.asarray(gpu, np.float64)
+    if devices.size > processes.size:
+        raise ValueError(f"expected at most one device per process: {devices.size} devices, {processes.size} processes")
+    padded = np.zeros(processes.size)
+    padded[: devices.size] = devices
+    tree = efficiency((processes + padded) / 2, elapsed)
+    return HybridEfficiency(
+        tree.load_balance,
+        tree.communication,
+        cpu=float(processes.mean()) / elapsed,
+        gpu=float(devices.mean()) / elapsed if devices.size else 0.0,
     )

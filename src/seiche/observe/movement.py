@@ -11,13 +11,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seiche.domain.world import World
-from seiche.observe.efficiency import Efficiency, HostEfficiency, efficiency, host_efficiency
+from seiche.observe.efficiency import (
+    Efficiency,
+    HostEfficiency,
+    HybridEfficiency,
+    efficiency,
+    host_efficiency,
+    hybrid_efficiency,
+)
 from seiche.observe.replay import ideal_seconds
 from seiche.observe.sample import Activity, Sample
 from seiche.observe.stage import Stage
 from seiche.observe.timers import STORED_SAMPLES, StageTimers
+
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -51,32 +61,49 @@ class Movement:
 
         Samples of a run with interference can add up to more than the elapsed time; they are then scaled down.
         """
-        useful = np.array([record.activity.useful for record in self.ranks])
-        active = np.array([record.activity.active for record in self.ranks])
+        useful, active = self._activity()
         if not useful.max() > 0 or not self.elapsed > 0:
             return None
-        scale = min(1.0, self.elapsed / active.max())
-        useful, active = useful * scale, active * scale
         measured, ideal = ideal_seconds([record.samples for record in self.ranks])
         share = ideal / measured if measured > 0 else 1.0
         ideal_elapsed = min(float(active.max()), max(float(useful.max()), share * float(active.max())))
         return efficiency(useful, self.elapsed, ideal=ideal_elapsed, active=active)
 
+    def _activity(self) -> tuple[FloatArray, FloatArray]:
+        """Return useful and active seconds of the ranks or their devices, (ranks,), at most the elapsed time."""
+        useful = np.array([record.activity.useful for record in self.ranks])
+        active = np.array([record.activity.active for record in self.ranks])
+        scale = min(1.0, self.elapsed / max(active.max(), 1e-300))
+        return useful * scale, active * scale
+
+    def _host_losses(self) -> tuple[FloatArray, FloatArray]:
+        """Return seconds of the processes in messages and in waits for their devices, at most the elapsed time."""
+        messages = np.array([record.activity.host_messages for record in self.ranks])
+        waited = np.array([record.device_wait for record in self.ranks])
+        scale = np.minimum(1.0, self.elapsed / np.maximum(messages + waited, 1e-300))
+        return messages * scale, waited * scale
+
     def host(self) -> HostEfficiency | None:
         """Return the losses of the host processes, None if the steps run on the host."""
         if not self.on_device or not self.elapsed > 0:
             return None
-        messages = np.array([record.activity.host_messages for record in self.ranks])
-        waited = np.array([record.device_wait for record in self.ranks])
-        scale = np.minimum(1.0, self.elapsed / np.maximum(messages + waited, 1e-300))
-        return host_efficiency(messages * scale, waited * scale, self.elapsed, [record.host for record in self.ranks])
+        return host_efficiency(*self._host_losses(), self.elapsed, [record.host for record in self.ranks])
+
+    def hybrid(self) -> HybridEfficiency | None:
+        """Return the efficiencies of processes and devices together, None if the steps run on the host."""
+        if not self.on_device or not self.elapsed > 0:
+            return None
+        messages, waited = self._host_losses()
+        cpu = (self.elapsed - messages - waited).clip(min=0.0)
+        return hybrid_efficiency(cpu, self._activity()[0], self.elapsed)
 
     def efficiencies(self) -> dict[str, Any]:
         """Return all efficiencies by the names of docs/reference/summary.md, empty if no step was timed."""
         tree, host = self.tree(), self.host()
         if tree is None:
             return {}
-        return {**tree.as_dict(), **({"host": host.as_dict()} if host is not None else {})}
+        groups = {"host": host, "hybrid": self.hybrid() if host is not None else None}
+        return {**tree.as_dict(), **{name: group.as_dict() for name, group in groups.items() if group is not None}}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the records as lists over ranks."""
@@ -90,6 +117,7 @@ class Movement:
             "useful_s": [record.activity.useful for record in self.ranks],
             "active_s": [record.activity.active for record in self.ranks],
             "waited_s": [record.device_wait for record in self.ranks],
+            "host_messages_s": [record.activity.host_messages for record in self.ranks],
             "steps_s": [record.steps_seconds for record in self.ranks],
             "memory_B": [record.memory for record in self.ranks],
             "stages": {name: [record.stages.get(name, 0.0) for record in self.ranks] for name in names},

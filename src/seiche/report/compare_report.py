@@ -1,30 +1,56 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche report --compare`: comparison of two runs; the first is the reference."""
+"""`seiche report --compare`: comparison of runs of one kind; the first is the reference."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from seiche.observe.efficiency import Efficiency, scaling
+from seiche.observe.efficiency import scaling
 from seiche.observe.progress import unit_of_rate
 from seiche.report.html import bars, cards, escape, number, page, section, table
 from seiche.report.losses import losses
+from seiche.report.scaling_chart import efficiency_plot, speedup_plot
+from seiche.report.series import Entry, Series, series_of
 
-_SETTINGS = ("case", "device", "ranks", "threads", "layout", "precision", "sites", "steps", "date")
+_SETTINGS = ("case", "device", "ranks", "threads", "layout", "precision", "sites", "steps", "date", "stopped")
 FACTORS = ("load_balance", "serialisation", "transfer", "communication", "device", "orchestration", "parallel")
 
+#: Rows of the table of efficiencies: level of indentation, name, key in the tree of the run.
+_TREE = (
+    (0, "global", "overall"),
+    (1, "parallel", "parallel"),
+    (2, "load balance", "load_balance"),
+    (2, "communication", "communication"),
+    (3, "serialisation", "serialisation"),
+    (3, "transfer", "transfer"),
+    (3, "device", "device"),
+    (3, "orchestration", "orchestration"),
+    (1, "computation scaling", "computation_scaling"),
+)
+#: Curves of the plot of efficiencies.
+_CURVES = ("overall", "parallel", "load_balance", "communication", "computation_scaling")
 
-def text(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    """Return the page of two summaries with titles `names`."""
-    first, second = runs
-    title = f"{names[0]} and {names[1]}"
-    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(verdict(first, second))}</p>", _rates(first, second)]
-    body += [_settings(runs, names), _stages(runs, names), _losses(runs, names), _efficiencies(runs, names)]
+Run = Mapping[str, Any]
+
+
+def text(runs: Sequence[Run], names: Sequence[str]) -> str:
+    """Return the page of summaries with titles `names`; two or more.
+
+    Raises:
+        CaseError: the runs cannot be compared.
+    """
+    series = series_of(runs, names)
+    title = " and ".join(names) if len(names) == 2 else f"{len(names)} runs, {names[0]} to {names[-1]}"
+    sentences = [verdict(*runs)] if len(runs) == 2 else [series.sentence]
+    body = [f"<h1>{escape(title)}</h1>", *(f"<p>{escape(sentence)}</p>" for sentence in sentences)]
+    body += [_rates(*runs)] if len(runs) == 2 else []
+    body += [_scaling(series), _efficiencies(series), _losses(runs, names), _stages(runs, names)]
+    body += [_between_steps(runs, names), _settings(runs, names)]
     return page(title, [part for part in body if part])
 
 
-def verdict(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+def verdict(first: Run, second: Run) -> str:
     """Return a statement of which run is faster, and whether the problems are equal."""
     ratio = second["mlups"] / first["mlups"] if first["mlups"] else 0.0
     item = second.get("item", "sites")
@@ -38,44 +64,81 @@ def verdict(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     return text
 
 
-def relative_efficiencies(runs: Sequence[Mapping[str, Any]]) -> list[Efficiency | None]:
-    """Return the efficiencies of all runs per step, relative to the first."""
-    trees: list[Efficiency | None] = []
-    for run in runs:
-        efficiencies, steps = run.get("efficiency") or {}, max(1, run["steps"])
-        if "parallel" not in efficiencies:
-            trees.append(None)
-            continue
-        elapsed = efficiencies["elapsed_s"] / steps
-        tree = Efficiency(
-            efficiencies["elements"], elapsed, efficiencies["load_balance"], efficiencies["communication"]
-        )
-        reference = trees[0] if trees else tree
-        trees.append(tree.against(reference) if reference is not None else tree)
-    return trees
-
-
-def _rates(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+def _rates(first: Run, second: Run) -> str:
     rows = [("rate", "mlups", unit_of_rate(first.get("item", "sites"))), ("wall time", "seconds", "s")]
     return cards((name, f"{number(first[key], 4)} → {number(second[key], 4)} {unit}") for name, key, unit in rows)
 
 
-def _settings(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    rows = [(key, *(str(run[key]) for run in runs), "" if runs[0][key] == runs[1][key] else "≠") for key in _SETTINGS]
-    return section("Settings", table(("", *names, ""), rows))
+def _scaling(series: Series) -> str:
+    unit_of_rates = unit_of_rate(series.entries[0].summary.get("item", "sites"))
+    head = ("run", "device", "units", f"{series.entries[0].summary.get('item', 'sites')} per unit", "ms per step")
+    rows = [
+        (
+            entry.name,
+            str(entry.summary["device"]),
+            f"{entry.units} {entry.unit}{'' if entry.units == 1 else 's'}",
+            number(entry.work / entry.units),
+            number(entry.seconds * 1e3),
+            number(entry.rate * 1e-6),
+            f"{entry.speedup:.2f}",
+            f"{entry.scaling:.3f}",
+        )
+        for entry in series.entries
+    ]
+    note = (
+        "<p>The wall time per step includes output. The speed-up is the rate relative to the first run, and the scaling"
+        " efficiency is the speed-up per unit relative to the first run on the same device.</p>"
+    )
+    rates = (unit_of_rates, "speed-up", "scaling efficiency")
+    return section(
+        "Scaling", f"<p>{escape(series.sentence)}</p>", table((*head, *rates), rows), speedup_plot(series), note
+    )
 
 
-def _stages(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    stage_seconds = [{row["name"]: row["seconds"] / max(1, run["steps"]) for row in run["stages"]} for run in runs]
-    rows = []
-    for name in dict.fromkeys(name for run in stage_seconds for name in run):
-        first, second = (run.get(name) for run in stage_seconds)
-        cells = [number(value * 1e6) if value is not None else "" for value in (first, second)]
-        rows.append((name, *cells, f"{second / first:.2f}" if first and second is not None else ""))
-    return section("Stages, µs per step", table(("stage", *names, "second / first"), rows))
+def _efficiencies(series: Series) -> str:
+    entries = series.entries
+    if not any(entry.tree for entry in entries):
+        return section("Efficiencies", "<p>Not available: the runs have no timed steps.</p>")
+    rows = [
+        (f"{'– ' * level}{name}", *(_factor(getattr(entry.tree, key, None)) for entry in entries))
+        for level, name, key in _TREE
+    ]
+    for group in ("host", "hybrid"):
+        stored = [(entry.summary.get("efficiency") or {}).get(group) or {} for entry in entries]
+        keys = dict.fromkeys(key for values in stored for key in values if key != "elements")
+        rows += [(f"{group}: {key.replace('_', ' ')}", *(_factor(v.get(key)) for v in stored)) for key in keys]
+    rows += _output_scaling(entries)
+    missing = [entry.name for entry in entries if entry.tree is None]
+    curves = {name: [getattr(entry.tree, key, None) for entry in entries] for _, name, key in _TREE if key in _CURVES}
+    note = (
+        "<p>global = parallel × computation scaling; parallel = load balance × communication; communication ="
+        " serialisation × transfer = device × orchestration. The computation scaling is relative to the first run on"
+        " the same device, per unit of work.</p>"
+    )
+    missing_note = f"<p>No step was timed in {escape(', '.join(missing))}.</p>" if missing else ""
+    head = ("factor", *(entry.name for entry in entries))
+    title = "Efficiencies, the first run as reference"
+    return section(title, table(head, rows), efficiency_plot(series, curves), note, missing_note)
 
 
-def _losses(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+def _factor(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _output_scaling(entries: Sequence[Entry]) -> list[tuple[str, ...]]:
+    """Return the scaling of the summed host time between steps, if every run has some."""
+    totals = [
+        sum(sum(seconds) for seconds in (entry.summary.get("movement") or {}).get("host_overhead", {}).values())
+        / entry.summary["steps"]
+        / entry.work
+        for entry in entries
+    ]
+    if not all(total > 0 for total in totals):
+        return []
+    return [("scaling of host work between steps", *(f"{scaling(totals[0], total):.3f}" for total in totals))]
+
+
+def _losses(runs: Sequence[Run], names: Sequence[str]) -> str:
     trees = [(run.get("efficiency") or {}, run.get("movement") or {}) for run in runs]
     run_losses = [losses(*tree, item=run.get("item", "sites")) for tree, run in zip(trees, runs, strict=True)]
     if not all(run_losses):
@@ -88,20 +151,44 @@ def _losses(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     return section("Step of an average rank", bars(rows, [loss.name for loss in run_losses[0]], max_total))
 
 
-def _efficiencies(runs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    trees = relative_efficiencies(runs)
-    if any(tree is None for tree in trees):
-        return section("Efficiencies", "<p>Not available: one of the runs has no timed step.</p>")
-    stored = [run["efficiency"] for run in runs]
-    rows = [
-        (name.replace("_", " "), *(f"{run[name]:.3f}" if name in run else "" for run in stored)) for name in FACTORS
-    ]
-    rows.append(("computation scaling", *(f"{tree.computation_scaling:.3f}" for tree in trees if tree)))
-    rows.append(("global", *(f"{tree.overall:.3f}" for tree in trees if tree)))
-    overheads = [
-        sum(sum(seconds) for seconds in (run.get("movement") or {}).get("host_overhead", {}).values()) for run in runs
-    ]
-    if all(overhead > 0 for overhead in overheads):
-        per_step = [overhead / max(1, run["steps"]) for overhead, run in zip(overheads, runs, strict=True)]
-        rows.append(("scaling of host work between steps", "1.000", f"{scaling(per_step[0], per_step[1]):.3f}"))
-    return section("Efficiencies, the first run as reference", table(("factor", *names), rows))
+def _stages(runs: Sequence[Run], names: Sequence[str]) -> str:
+    seconds = [{row["name"]: row["seconds"] / max(1, run["steps"]) for row in run["stages"]} for run in runs]
+    return section("Stages, µs per step", _columns("stage", names, seconds, lambda value: number(value * 1e6)))
+
+
+def _between_steps(runs: Sequence[Run], names: Sequence[str]) -> str:
+    """Return set-up, output and checkpoints: seconds of the slowest rank."""
+    columns = []
+    for run in runs:
+        overheads = (run.get("movement") or {}).get("host_overhead", {})
+        column = {f"set-up: {name}": seconds for name, seconds in (run.get("set_up") or {}).items()}
+        columns.append(column | {name: max(seconds) for name, seconds in overheads.items() if seconds and max(seconds)})
+    if not any(columns):
+        return ""
+    note = "<p>Of the slowest rank for each.</p>"
+    return section("Set-up, output and checkpoints, s", _columns("activity", names, columns, number), note)
+
+
+def _columns(
+    head: str, names: Sequence[str], columns: Sequence[Mapping[str, float]], form: Callable[[float], str]
+) -> str:
+    """Return a table with one column per run, and the ratio of two runs."""
+    ratio = ("second / first",) if len(names) == 2 else ()
+    rows = []
+    for name in dict.fromkeys(name for column in columns for name in column):
+        values = [column.get(name) for column in columns]
+        row = [name, *("" if value is None else form(value) for value in values)]
+        if ratio:
+            first, second = values
+            row.append(f"{second / first:.2f}" if first and second is not None else "")
+        rows.append(row)
+    return table((head, *names, *ratio), rows)
+
+
+def _settings(runs: Sequence[Run], names: Sequence[str]) -> str:
+    rows = []
+    for key in _SETTINGS:
+        values = [run.get(key) for run in runs]
+        differ = "≠" if any(value != values[0] for value in values) else ""
+        rows.append((key, *("" if value is None else str(value) for value in values), differ))
+    return section("Settings", table(("", *names, ""), rows))

@@ -139,6 +139,18 @@ def host_sentences(host: Mapping[str, Any]) -> list[tuple[str, float, str]]:
     return [(name, float(host[name]), text) for name, text in texts.items() if name in host]
 
 
+def hybrid_sentences(hybrid: Mapping[str, Any]) -> list[tuple[str, float, str]]:
+    """Return factor, value and explanation of the efficiencies of processes and GPUs together."""
+    texts = {
+        "load_balance": "The loss is imbalance between processes, each with its GPU.",
+        "communication": "The loss is the time in which the busiest process and its GPU do no useful work, on average.",
+        "parallel": "The useful fraction of the time of all processes and GPUs: the mean of the next two lines.",
+        "cpu": "Processes: the fraction of time outside messages and waits for GPUs.",
+        "gpu": "GPUs: the fraction of time in stages that compute.",
+    }
+    return [(name, float(hybrid[name]), text) for name, text in texts.items() if name in hybrid]
+
+
 def range_text(values: Sequence[float]) -> str:
     """Return the range of values as text."""
     return f"{min(values):.3g}" if len(set(values)) == 1 else f"{min(values):.3g} to {max(values):.3g}"

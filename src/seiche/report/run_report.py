@@ -26,7 +26,7 @@ from seiche.report.html import (
     table,
     write_page,
 )
-from seiche.report.losses import host_sentences, losses, range_text
+from seiche.report.losses import host_sentences, hybrid_sentences, losses, range_text
 from seiche.report.motion import is_motion, read_motion, snapshot_png
 from seiche.report.predicted import compare_with_prediction, memory_roof
 from seiche.report.summary import find_summary, read_summary, summary_errors
@@ -38,22 +38,24 @@ _MAX_RANKS = 32
 
 
 def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: Path | None) -> Path:
-    """Write the report of a run, or the comparison of two, and return its path.
+    """Write the report of a run, or the comparison of several, and return its path.
 
     Args:
         runs: folders of runs, or their summary files.
-        compare: whether two runs are compared.
+        compare: whether runs are compared.
         machine: machine file for predictions; by default `machine.json` in the folder of the summary, if it exists.
         output: file to write; by default `report.html` or `compare.html` in the folder of the (last) summary.
 
     Raises:
-        CaseError: a wrong number of runs, a missing summary, or a page that would replace another file.
+        CaseError: a wrong number of runs, a missing summary, runs that cannot be compared, or a page that would
+            replace another file.
         FormatError: a file is invalid.
         OSError: a file cannot be read or written.
     """
-    if len(runs) != (2 if compare else 1):
-        expected = "--compare needs two runs" if compare else "expected one run (two with --compare)"
-        raise CaseError(f"report: got {len(runs)} runs; {expected}")
+    if compare and len(runs) < 2:
+        raise CaseError("report: --compare needs at least two runs")
+    if not compare and len(runs) > 1:
+        raise CaseError(f"report: got {len(runs)} runs; expected one (several with --compare)")
     paths = [find_summary(run) for run in runs]
     if output is not None:
         check_output_folder(output)
@@ -81,7 +83,9 @@ def text(summary: Summary, machine: Machine | None = None, *, folder: Path | Non
     if movement:
         body.append(_ranks(movement))
     if efficiency.get("host"):
-        body.append(_host(efficiency["host"]))
+        body.append(_host("Processes that drive the GPUs", host_sentences(efficiency["host"])))
+    if efficiency.get("hybrid"):
+        body.append(_host("Processes and GPUs together", hybrid_sentences(efficiency["hybrid"])))
     body += [_prediction(summary, machine), _roofline(summary, machine)]
     if movement:
         body += [_messages(movement, summary["ranks"]), _memory(movement)]
@@ -195,9 +199,9 @@ def _ranks(movement: Mapping[str, Any]) -> str:
     return section("Ranks: a timed step", bars(rows, names + (["other stages"] if omitted else []), max(totals)), note)
 
 
-def _host(host: Mapping[str, Any]) -> str:
-    rows = [(name.replace("_", " "), f"{value:.3f}", text) for name, value, text in host_sentences(host)]
-    return section("Processes that drive the GPUs", table(("factor", "value", "loss"), rows, text_columns=(2,)))
+def _host(title: str, factors: Sequence[tuple[str, float, str]]) -> str:
+    rows = [(name.replace("_", " "), f"{value:.3f}", text) for name, value, text in factors]
+    return section(title, table(("factor", "value", "meaning"), rows, text_columns=(2,)))
 
 
 def _prediction(summary: Summary, machine: Machine | None) -> str:
