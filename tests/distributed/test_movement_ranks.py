@@ -11,6 +11,7 @@ import pytest
 from flow_cases import WATER, iolet_model, tilted_tube
 
 from seiche.case.loading import load
+from seiche.domain.rank_locations import hosts_of
 from seiche.domain.world import World
 from seiche.flow import Solver
 from seiche.observe.movement import gather_movement
@@ -109,3 +110,37 @@ def test_the_trace_of_two_ranks_has_both_on_one_time_line(tmp_path_factory: pyte
     assert all(ends[number]["ts"] > start["ts"] for number, start in starts.items())
     movement = read_summary(folder / "summary.json")["movement"]
     assert {start["args"]["bytes"] for start in starts.values()} == {row[3] for row in movement["messages"]}
+
+
+@pytest.mark.ranks(2, nodes=("1+1",))
+def test_the_trace_of_a_rank_with_another_clock_has_messages_after_they_are_sent(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+):
+    """The clock of rank 1 has an offset of a day, and is a fifth faster."""
+    world = World.from_mpi()
+    folder = Path(world.bcast(str(tmp_path_factory.mktemp("run"))))
+    if len(set(hosts_of(world))) == 1:
+        monkeypatch.setattr("seiche.domain.clocks.hosts_of", lambda _: ["a", "b"])
+    clock, begin = time.perf_counter_ns, time.perf_counter_ns()
+    if world.rank == 1:
+        monkeypatch.setattr(time, "perf_counter_ns", lambda: 86_400 * 10**9 + round(1.2 * (clock() - begin)))
+        monkeypatch.setattr(time, "perf_counter", lambda: time.perf_counter_ns() * 1e-9)
+    changes = ["time.steps=160", "geometry.spacing=0.5 mm", "iolet.inlet.ramp=50", "output.trace=trace.json"]
+    simulation = load(TUBE, overrides=[*changes, "run.threads=1"], output=folder, world=world)
+    simulation.run()
+    simulation.close()
+    if world.rank:
+        return
+    document = json.loads((folder / "trace.json").read_text())
+    drift, error = document["otherData"]["clock_drift"], document["otherData"]["clock_error_s"]
+    assert drift[0] == 0.0 and 0 < error < 0.01
+    events = [e for e in document["traceEvents"] if e["ph"] == "X" and e["name"].startswith("step ")]
+    first, second = ({e["name"]: e["ts"] for e in events if e["pid"] == rank} for rank in (0, 1))
+    assert first.keys() == second.keys()
+    elapsed = (max(first.values()) - min(first.values())) * 1e-6
+    assert drift[1] == pytest.approx(1 / 1.2 - 1, abs=2 * error / elapsed)
+    # In both directions, no message is received before it is sent.
+    starts = {e["id"]: e["ts"] for e in document["traceEvents"] if e["ph"] == "s"}
+    ends = {e["id"]: e["ts"] for e in document["traceEvents"] if e["ph"] == "f"}
+    assert len(starts) == 2 * len(first)
+    assert all(ends[number] > begin_us - 1e6 * error for number, begin_us in starts.items())

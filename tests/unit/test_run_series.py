@@ -16,7 +16,7 @@ from seiche.cli import main
 from seiche.errors import CaseError
 from seiche.observe.efficiency import Efficiency
 from seiche.report import compare_report
-from seiche.report.series import Series, series_of
+from seiche.report.series import RunSeries, series_of
 from seiche.report.summary import Summary, content_of, write_summary
 
 
@@ -29,7 +29,7 @@ def run_of(ranks: int, seconds: float, sites: int = 8000, **changes: Any) -> Sum
     return Summary(**{**arguments, **changes})
 
 
-def compared(*runs: Summary) -> Series:
+def compared(*runs: Summary) -> RunSeries:
     return series_of([content_of(run) for run in runs], [f"run {k}" for k in range(len(runs))])
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 import seiche
 from seiche.case.live import LiveView
+from seiche.domain.clocks import CommonClock
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -91,12 +92,16 @@ class PerformanceReport:
             note = f"copy bandwidth {self.bandwidth * 1e-9:.1f} GB/s, measured at the end of the run"
         return as_text(stage_table(self.rows(), seconds=self.seconds, note=note, set_up=self.set_up_seconds()))
 
-    def save_trace(self, path: Path, case: str) -> None:
-        """Write the timeline of the run to `path` from rank 0; `case` is its title."""
-        ranks = gather_trace(self.solver.timers, self.solver.world, self.seconds)
-        if ranks is not None:
+    def save_trace(self, path: Path, case: str, clock: CommonClock) -> None:
+        """Write the timeline of the run to `path` from rank 0; `case` is its title, `clock` its time line."""
+        clock.measure_rate()
+        self.solver.timers.align(clock.begin)
+        ranks = gather_trace(self.solver.timers, self.solver.world, self.seconds, clock)
+        errors = self.solver.world.gather(clock.error * 1e-9)
+        if ranks is not None and errors is not None:
             device = self.solver.backend.describe()
-            write_trace(path, ranks, case=case, seiche=seiche.__version__, device=device)
+            clocks = {"clock_error_s": max(errors), "clock_drift": [trace.rate - 1.0 for trace in ranks]}
+            write_trace(path, ranks, case=case, seiche=seiche.__version__, device=device, **clocks)
 
 
 def enable_trace(path: Path, timers: StageTimers, world: World) -> None:

@@ -30,7 +30,7 @@ from seiche.case.schedule import Schedule, interval_of
 from seiche.case.steering import Steering
 from seiche.case.stop_signals import StopRequest, defer_signals, end_deferral, stop_signals
 from seiche.case.summary import summary_of
-from seiche.domain.clocks import common_instant
+from seiche.domain.clocks import CommonClock
 from seiche.domain.sharing import fail_together, on_root
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, CaseError
@@ -78,6 +78,7 @@ class Simulation(Described, Closing):
         self._request = StopRequest()
         self._closed = self._released = self._running = False
         self._view: LiveView | None = None
+        self._clock: CommonClock | None = None
         self._run_folder = RunFolder(folder, setup.source, restart=restart, replace=replace)
         if replace or restart is not None:
             close_earlier(folder, world)
@@ -171,7 +172,8 @@ class Simulation(Described, Closing):
     def _run(self, target: int, serve: int | None, visible: bool) -> Outcome:
         solver, last = self.solver, self.setup.steps
         solver.backend.synchronize()
-        solver.timers.align(common_instant(self.world, time.perf_counter_ns)[0])
+        self._clock = self._clock or CommonClock(self.world, time.perf_counter_ns)
+        solver.timers.align(self._clock.begin)
         begin, visible = time.monotonic(), visible and self.world.rank == 0
         bar = Progress(target, solver.total_items, item=solver.item, first=solver.step, visible=visible)
         self.case_run.stop_reason, limit = None, self.setup.case.run.wall_clock
@@ -365,14 +367,12 @@ class Simulation(Described, Closing):
     def _finish(self, stopped: str | None) -> Outcome:
         files = self.outputs.finish(self.setup.case.output.page())
         performance, results = self.performance(), self.case_run.results(files)
-        estimates = self.estimates()
-        summary = summary_of(
-            self.setup, self.case_run, performance, results, estimates=estimates, first=self.first_step, stopped=stopped
-        )
+        estimates, first, setup, run = self.estimates(), self.first_step, self.setup, self.case_run
+        summary = summary_of(setup, run, performance, results, estimates=estimates, first=first, stopped=stopped)
         if self.world.rank == 0:
             write_summary(self.folder / self.setup.case.output.summary, summary)
-        if self._trace is not None:
-            performance.save_trace(self._trace, self.title)
+        if self._trace is not None and self._clock is not None:
+            performance.save_trace(self._trace, setup.title, self._clock)
         self._release("done" if stopped is None else "stopped", files)
         content, arrays = content_of(summary), self.case_run.arrays()
         lines = [*results.lines, *(f"note: {line}" for line in warnings_of(estimates))]

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from seiche.observe.alignment import Alignment
 from seiche.observe.preparation import Preparation
 from seiche.observe.sample import Activity, Replayed, Sample, Span
 from seiche.observe.stage import Stage
@@ -121,6 +122,7 @@ class StageTimers:
         #: Reference mark, and its seconds on the common time line.
         self._origin: tuple[Any, float] | None = None
         self._epoch: int | None = None
+        self._alignment = Alignment()
         self.notes: deque[tuple[str, float, float]] = deque(maxlen=0)
         self.reset()
 
@@ -171,16 +173,24 @@ class StageTimers:
     def align(self, epoch: int) -> None:
         """Set the zero of the time line to `epoch` (nanoseconds of the host clock); the device must be idle.
 
-        A second call leaves the epoch unchanged and aligns the clocks of host and device again.
+        A second call leaves the epoch unchanged and aligns the clocks of host and device again; `on_host_clock` then
+        corrects the drift of the device in between.
         """
         self._resolve(len(self._pending))
-        self._epoch = epoch if self._epoch is None else self._epoch
+        is_first, self._epoch = self._epoch is None, epoch if self._epoch is None else self._epoch
         readings = []
         for _ in range(_ALIGNMENTS):  # preemption between two readings would shift the clocks
             before, mark, after = self._wall.record(), self._clock.record(), self._wall.record()
             readings.append((self._wall.elapsed(before, after), mark, after))
         _, mark, after = min(readings, key=lambda reading: reading[0])
-        self._origin = (mark, self._wall.elapsed(self._epoch, after))
+        host = self._wall.elapsed(self._epoch, after)
+        device = host if is_first or self._on_host else self._at(mark)
+        self._origin = (mark, device)
+        self._alignment.add(device, host)
+
+    def on_host_clock(self, seconds: float) -> float:
+        """Return the time by the host clock, s, of a time of `samples` or `replays`, since the epoch."""
+        return seconds if self._on_host else self._alignment.host_seconds(seconds)
 
     def note(self, name: str, begin: int, end: int) -> None:
         """Store a host activity from `begin` to `end` (nanoseconds of the host clock) if there is a trace."""

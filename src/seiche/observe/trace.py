@@ -11,13 +11,14 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from seiche.domain.clocks import CommonClock
 from seiche.domain.world import World
 from seiche.io import files
 from seiche.observe.sample import Replayed, Sample
@@ -42,12 +43,16 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 @dataclass(frozen=True)
 class RankTrace:
-    """Samples of one rank; `host_activities` are (name, begin, end) in seconds on the common time line."""
+    """Samples of one rank; `host_activities` are (name, begin, end) in seconds on the common time line.
+
+    `rate` is the measured rate of that line relative to the clock of the rank, for which the times are corrected.
+    """
 
     host: str
     samples: tuple[Sample, ...]
     replays: tuple[Replayed, ...] = ()
     host_activities: tuple[tuple[str, float, float], ...] = ()
+    rate: float = 1.0
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
@@ -60,17 +65,43 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
     files.check_replaceable(path, _FIRST_CHARACTERS, f"output.trace: cannot write {path}", message)
 
 
-def gather_trace(timers: StageTimers, world: World, elapsed: float) -> list[RankTrace] | None:
-    """Return the samples of all ranks on rank 0, None elsewhere (collective).
+def gather_trace(
+    timers: StageTimers, world: World, elapsed: float, clock: CommonClock | None = None
+) -> list[RankTrace] | None:
+    """Return the samples of all ranks on the common time line on rank 0, None elsewhere (collective).
 
     The number of samples is limited, so that writing them on one rank takes at most a hundredth of the `elapsed`
-    seconds.
+    seconds. `clock` is the measured time line; by default all ranks have one clock.
     """
     timers.times()  # convert recorded events to times
     cost, max_elapsed = world.allreduce_sum(np.array([_cost(timers.samples)])), world.allreduce_max(np.array([elapsed]))
     count = sample_limit(float(cost[0]), float(max_elapsed[0]))
-    samples, replays, host_activities = tuple(timers.samples), tuple(timers.replays), tuple(timers.notes)
-    return world.gather(RankTrace(platform.node(), samples[-count:], replays[-count:], host_activities[-count:]))
+
+    def at(seconds: float) -> float:
+        return by_host(timers.on_host_clock(seconds))
+
+    def by_host(seconds: float) -> float:
+        return seconds if clock is None else clock.corrected(seconds)
+
+    samples = tuple(_moved(sample, at) for sample in tuple(timers.samples)[-count:])
+    replays = tuple(
+        Replayed(item.step, item.steps, at(item.begin), at(item.begin + item.seconds) - at(item.begin))
+        for item in tuple(timers.replays)[-count:]
+    )
+    notes = tuple(timers.notes)[-count:]
+    activities = tuple((name, by_host(begin), by_host(end)) for name, begin, end in notes)
+    rate = 1.0 if clock is None else clock.rate
+    return world.gather(RankTrace(platform.node(), samples, replays, activities, rate))
+
+
+def _moved(sample: Sample, at: Callable[[float], float]) -> Sample:
+    """Return a sample whose instants are converted by `at`."""
+    begin = at(sample.begin)
+    spans = (
+        span._replace(begin=at(sample.begin + span.begin) - begin, end=at(sample.begin + span.end) - begin)
+        for span in sample.spans
+    )
+    return Sample(sample.step, begin, tuple(spans))
 
 
 def sample_limit(cost: float, elapsed: float) -> int:

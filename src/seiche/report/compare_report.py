@@ -11,7 +11,7 @@ from seiche.observe.progress import unit_of_rate
 from seiche.report.html import bars, cards, escape, number, page, section, table
 from seiche.report.losses import losses
 from seiche.report.scaling_chart import efficiency_plot, speedup_plot
-from seiche.report.series import Entry, Series, series_of
+from seiche.report.series import Entry, RunSeries, series_of
 
 _SETTINGS = ("case", "device", "ranks", "threads", "layout", "precision", "sites", "steps", "date", "stopped")
 FACTORS = ("load_balance", "serialisation", "transfer", "communication", "device", "orchestration", "parallel")
@@ -69,7 +69,7 @@ def _rates(first: Run, second: Run) -> str:
     return cards((name, f"{number(first[key], 4)} → {number(second[key], 4)} {unit}") for name, key, unit in rows)
 
 
-def _scaling(series: Series) -> str:
+def _scaling(series: RunSeries) -> str:
     unit_of_rates = unit_of_rate(series.entries[0].summary.get("item", "sites"))
     head = ("run", "device", "units", f"{series.entries[0].summary.get('item', 'sites')} per unit", "ms per step")
     rows = [
@@ -95,7 +95,7 @@ def _scaling(series: Series) -> str:
     )
 
 
-def _efficiencies(series: Series) -> str:
+def _efficiencies(series: RunSeries) -> str:
     entries = series.entries
     if not any(entry.tree for entry in entries):
         return section("Efficiencies", "<p>Not available: the runs have no timed steps.</p>")

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from seiche.report.html import COLORS, escape
-from seiche.report.series import Series
+from seiche.report.series import RunSeries
 
 #: Margins, width and height, pixels.
 _LEFT, _RIGHT, _TOP, _BOTTOM, _WIDTH, _HEIGHT = 44, 14, 10, 36, 360, 220
@@ -15,7 +15,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM, _WIDTH, _HEIGHT = 44, 14, 10, 36, 360, 220
 Curve = Sequence[tuple[float, float]]
 
 
-def speedup_plot(series: Series) -> str:
+def speedup_plot(series: RunSeries) -> str:
     """Return the speed-up of each device over its units, both axes logarithmic, with ideal scaling as dashed lines.
 
     Empty if all runs have the same number of units.
@@ -36,7 +36,7 @@ def speedup_plot(series: Series) -> str:
     return _plot(scaled, "speed-up", (low, high), marks, dashed=dashed)
 
 
-def efficiency_plot(series: Series, curves: Mapping[str, Sequence[float | None]]) -> str:
+def efficiency_plot(series: RunSeries, curves: Mapping[str, Sequence[float | None]]) -> str:
     """Return efficiencies of the runs (name, one value per run) over their units; computation scaling may exceed 1."""
     points = {
         name: [(entry.units, value) for entry, value in zip(series.entries, values, strict=True) if value is not None]

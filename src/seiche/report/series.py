@@ -56,7 +56,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Series:
+class RunSeries:
     """Runs of one solver in the given order, and how their work depends on the number of units."""
 
     entries: Sequence[Entry]
@@ -74,7 +74,7 @@ class Series:
         }[self.kind]
 
 
-def series_of(summaries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Series:
+def series_of(summaries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> RunSeries:
     """Return the series of at least two runs.
 
     Raises:
@@ -91,7 +91,7 @@ def series_of(summaries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> S
         if tree is not None and base.tree is not None:
             tree = tree.against(base.tree, work=entry.work / base.work)
         result.append(replace(entry, tree=tree, speedup=entry.rate / first.rate, scaling=scaling))
-    return Series(result, _kind(result))
+    return RunSeries(result, _kind(result))
 
 
 def _check_comparable(summaries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
