@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from seiche.case.ultrasound.ct import hounsfield_of
+from seiche.case.ultrasound.ct_schema import CtTable
 from seiche.case.ultrasound.medium import medium_of
 from seiche.case.ultrasound.schema import MediumTable
 from seiche.domain.voxels import VoxelImage
@@ -72,6 +74,37 @@ def test_a_skull_is_the_same_from_any_image(tmp_path: Path, form: str) -> None:
     tissue = medium(tmp_path, grid, **keys, center=center, curve="tissue")
     assert (np.asarray(tissue.density)[radius > 9e-3] == 1000.0).all()  # air is replaced by the medium
     np.testing.assert_allclose(np.asarray(tissue.density)[radius < 5e-3], tissue_of_ct(np.zeros(1))[1][0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("axes", [[[1, 0], [0, 1]], [[0, -1], [1, 0]]])
+def test_small_voxels_are_averaged_over_cells(tmp_path: Path, axes: Any) -> None:
+    """Cells of 4 by 4 voxels, aligned with the image, have the mean of their voxels, with air as water."""
+    values = np.random.default_rng(1).uniform(-1000, 1000, (32, 24))
+    values[4:8] = -1000.0
+    np.save(tmp_path / "ct.npy", values)
+    grid = Grid((8, 6) if axes[0][0] else (6, 8), 1e-3)
+    table = CtTable.model_validate(
+        {"file": "ct.npy", "voxel": ["0.25 mm", "0.25 mm"], "center": ["4.375 mm", "3.375 mm"], "axes": axes}
+    )
+    rotated = values if axes[0][0] else values.T[::-1]
+    if not axes[0][0]:  # the point n // 2 is half a cell from the middle, on the other side
+        table = table.model_copy(update={"center": (4.375e-3, 2.375e-3)})
+    expected = np.maximum(rotated, 0.0).reshape(grid.shape[0], 4, grid.shape[1], 4).mean(axis=(1, 3))
+    np.testing.assert_allclose(hounsfield_of(table, grid, tmp_path, floor=0.0), expected, atol=1e-9)
+    # the point by itself would be far from this mean
+    assert np.abs(rotated[2::4, 2::4] - expected).max() > 300
+
+
+def test_the_mass_of_a_thin_skull_does_not_depend_on_the_spacing(tmp_path: Path) -> None:
+    """A shell 2 mm thick on voxels of 0.25 mm keeps its mass on grids as coarse as its thickness."""
+    image = head((0.25e-3,) * 3, (80, 80, 80), None)
+    np.save(tmp_path / "ct.npy", image.values)
+    exact = 4 / 3 * np.pi * (8**3 - 6**3) * 1e-9 * 1100
+    for spacing in (0.5e-3, 1e-3, 2e-3):
+        count = round(20e-3 / spacing)
+        result = medium(tmp_path, Grid((count,) * 3, spacing), file="ct.npy", voxel=["0.25 mm"] * 3)
+        excess = (np.asarray(result.density) - 1000).sum() * spacing**3
+        assert excess == pytest.approx(exact, rel=0.03)
 
 
 def test_bone_of_an_image_shears_in_proportion_to_its_sound_speed(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ class CtTable(ImageFile):
     """Media from a CT image in Hounsfield units, which replace all others where its values reach the threshold.
 
     A .npy file without `voxel` has the shape of the grid. Other images (NumPy with `voxel`, NIfTI, DICOM, TIFF) are
-    interpolated at the points of the grid.
+    interpolated at the points of the grid, or averaged over their cells if voxels are smaller than the spacing.
     """
 
     curve: Literal["porosity", "tissue"] = Field(
