@@ -30,6 +30,7 @@ from seiche.report.losses import host_sentences, hybrid_sentences, losses, range
 from seiche.report.motion import is_motion, read_motion, snapshot_png
 from seiche.report.predicted import compare_with_prediction, memory_roof
 from seiche.report.summary import find_summary, read_summary, summary_errors
+from seiche.report.target_section import target_section
 
 Summary = Mapping[str, Any]
 
@@ -79,7 +80,8 @@ def main(runs: Sequence[Path], *, compare: bool, machine: Path | None, output: P
 def text(summary: Summary, machine: Machine | None = None, *, folder: Path | None = None) -> str:
     """Return the page of a run, with pictures of the snapshots in its `folder`."""
     movement, efficiency = summary.get("movement") or {}, summary.get("efficiency") or {}
-    body = [_header(summary), _time(summary, movement, efficiency), _stages(summary), _set_up(summary)]
+    body = [_header(summary), target_section(summary.get("details", {}), folder)]
+    body += [_time(summary, movement, efficiency), _stages(summary), _set_up(summary)]
     if movement:
         body.append(_ranks(movement))
     if efficiency.get("host"):

@@ -58,9 +58,8 @@ def find_focus(
     """
     from scipy.ndimage import maximum_filter
 
-    given, values = grid, np.asarray(amplitude, np.float64)
-    if grid.symmetry is not None:  # both sides of the axis
-        values = np.concatenate([values[:, :0:-1], values], axis=1)
+    given, values = grid, both_sides(np.asarray(amplitude, np.float64), grid)
+    if grid.symmetry is not None:
         grid = Grid(values.shape, grid.spacing)
     beam = np.asarray(geometric, np.float64) - np.asarray(source, np.float64)
     focal_length = float(np.linalg.norm(beam))
@@ -76,13 +75,24 @@ def find_focus(
     widths = [extent for extent in extents[1:] if extent is not None]
     width = max(widths) if len(widths) == len(extents) - 1 else None
     position = tuple(float(axis[k]) for axis, k in zip(coordinates, index, strict=True))
-    return Focus(position, float(values[index]), extents[0], width, _size(values, index, given))
+    return Focus(position, float(values[index]), extents[0], width, half_pressure_size(values, index, given))
 
 
-def _size(values: Floats, index: Sequence[Any], grid: Grid) -> float | None:
-    """Return the measure of the points that are connected with `index` and exceed half of its value.
+def both_sides(values: npt.NDArray[Any], grid: Grid) -> npt.NDArray[Any]:
+    """Return values on both sides of an axis of symmetry; those of other grids unchanged."""
+    return values if grid.symmetry is None else np.concatenate([values[:, :0:-1], values], axis=1)
 
-    About an axis of symmetry, `values` are those on both sides of it.
+
+def half_pressure_size(values: Floats, index: Sequence[Any], grid: Grid) -> float | None:
+    """Return the measure (m3 or m2) of the points that are connected with `index` and exceed half of its value.
+
+    Args:
+        values: amplitudes; about an axis of symmetry those of `both_sides`.
+        index: of a point of `values`.
+        grid: the grid of the case.
+
+    Returns:
+        None if these points reach an end of the grid.
     """
     from scipy.ndimage import label
 

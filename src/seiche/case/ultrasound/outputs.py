@@ -14,6 +14,7 @@ from seiche.case.output import Final, OutputTarget
 from seiche.case.ultrasound.places import sensor_places
 from seiche.case.ultrasound.setup import UltrasoundSetup, decompose
 from seiche.case.ultrasound.sources import CurvedSource
+from seiche.case.ultrasound.target import sonication_of, target_results
 from seiche.io.files import replacing
 from seiche.io.mark import new_hdf5
 from seiche.report.display_units import display_unit
@@ -22,6 +23,7 @@ from seiche.ultrasound.focus import find_focus
 from seiche.ultrasound.photoacoustic import time_reversal
 from seiche.ultrasound.simulate import results_of
 from seiche.ultrasound.solver import UltrasoundSolver
+from seiche.ultrasound.target import nearest_points
 from seiche.ultrasound.thermal import Bioheat, Tissue, heat_deposition
 
 #: Maximum number of panels of the figure.
@@ -162,6 +164,13 @@ class ResultFile(Final):
                     }
         return foci
 
+    def target(self) -> dict[str, Any]:
+        """Return the results around the target of the case; empty without a target, or before the last step."""
+        setup = self._setup
+        if setup.case.target is None or not self.arrays:
+            return {}
+        return target_results(sonication_of(setup.case, setup.grid, setup.medium), self.arrays)
+
     def _write_arrays(self, path: Path, arrays: Arrays) -> None:
         grid, medium = self._setup.grid, self._setup.medium
         media = {name: getattr(medium, name) for name in ("sound_speed", "density", "alpha_coeff", "BonA")}
@@ -203,7 +212,9 @@ class ResultFile(Final):
         for key, (title, unit) in fields.items():
             if key in arrays:
                 values = arrays[key][0] if key == "p_amplitude" else arrays[key]
-                center = np.unravel_index(int(np.argmax(values)), grid.shape)
+                target = None if setup.case.target is None else nearest_points(grid, [setup.case.target.position])
+                peak = np.unravel_index(int(np.argmax(values)), grid.shape)
+                center = peak if target is None else target[0]
                 factor, label = display_unit(float(np.abs(values).max()), unit)
                 plane = factor * middle_slice(values, [int(k) for k in center])
                 foci = marks if key == "p_amplitude" else ()

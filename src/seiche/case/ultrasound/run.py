@@ -25,6 +25,7 @@ from seiche.case.ultrasound.outputs import ResultFile, label_of, unit_of
 from seiche.case.ultrasound.places import inner_box, sensor_places
 from seiche.case.ultrasound.setup import UltrasoundSetup, open_solver, signals_of
 from seiche.case.ultrasound.snapshots import PressurePoints
+from seiche.case.ultrasound.target import target_lines
 from seiche.domain.world import World
 from seiche.report.display_units import display
 from seiche.solver import Estimate
@@ -175,7 +176,7 @@ class UltrasoundCaseRun(CaseRun):
     def results(self, files: Iterable[Path]) -> Results:
         """Return the grid and the largest recorded values."""
         setup, solver, problem = self.setup, self.solver, self.setup.problem
-        maxima, foci = self.records.maxima(), self.records.foci()
+        maxima, foci, target = self.records.maxima(), self.records.foci(), self.records.target()
         details = {
             "case_file": setup.source,
             "scheme": setup.case.run.scheme,
@@ -189,6 +190,7 @@ class UltrasoundCaseRun(CaseRun):
             "notes": list(setup.notes),
             **maxima,
             **({"foci": foci} if foci else {}),
+            **({"target": target} if target else {}),
         }
         peaks = self.monitor.history.values.get("largest_pressure", [])
         lines = [f"largest pressure at the checks of the state: {display(max(peaks), 'Pa')}"] if peaks else []
@@ -199,6 +201,7 @@ class UltrasoundCaseRun(CaseRun):
         for name, focus in foci.items():
             position = ", ".join(f"{1e3 * c:.4g}" for c in focus["place_m"])
             lines.append(f"focus of {name}: at ({position}) mm, {label_of(focus)}")
+        lines += target_lines(target)
         return Results(details=details, lines=lines)
 
 

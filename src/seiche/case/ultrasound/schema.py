@@ -28,6 +28,7 @@ from seiche.case.ultrasound.ct_schema import CtTable
 from seiche.case.ultrasound.output_schema import UltrasoundOutput
 from seiche.case.ultrasound.points import Ball
 from seiche.case.ultrasound.sources import Element, InitialPressure, Source
+from seiche.case.ultrasound.target_schema import TargetTable, placed
 from seiche.ultrasound.grid import Grid
 
 MaterialName = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
@@ -333,6 +334,7 @@ class UltrasoundCase(CaseTable):
     medium: MediumTable = Field(description="the medium")
     source: Annotated[tuple[Source, ...], OneOrMore] = Field(min_length=1, description="the sources")
     record: RecordTable = Field(default=RecordTable(), description="the records")
+    target: TargetTable | None = Field(default=None, description="target of a sonication")
     heat: HeatTable | None = Field(default=None, description="heating of tissue")
     image: ImageTable | None = Field(default=None, description="photoacoustic image")
     run: UltrasoundRun = Field(default=UltrasoundRun(), description="hardware and numerics")
@@ -351,6 +353,10 @@ class UltrasoundCase(CaseTable):
             raise ValueError("heat: is not available in elastic media; omit medium.shear_speed")
         if self.medium.is_elastic and self.image is not None:
             raise ValueError("image: is not available in elastic media; omit medium.shear_speed")
+        if self.target is not None and not record.frequencies:
+            raise ValueError("target: needs the amplitude at record.frequencies, which are missing")
+        placed("source", self.source, self.target)
+        placed("record.element", record.element, self.target)
         if self.heat is not None and not record.frequencies:
             raise ValueError("heat: needs the amplitude at record.frequencies, which are missing")
         if self.heat is not None and self.medium.exponent is None:
@@ -365,3 +371,9 @@ class UltrasoundCase(CaseTable):
             if self.medium.exponent is None or self.medium.alpha_mode in ("relaxation", "no_absorption"):
                 raise ValueError("image.compensate: needs a medium that absorbs by a power law")
         return self
+
+    @property
+    def located(self) -> UltrasoundCase:
+        """Return the case with positions instead of directions towards the target."""
+        record = self.record.model_copy(update={"element": placed("record.element", self.record.element, self.target)})
+        return self.model_copy(update={"source": placed("source", self.source, self.target), "record": record})

@@ -19,7 +19,8 @@ from seiche.case.ultrasound.medium import medium_of
 from seiche.case.ultrasound.planes import plane_of
 from seiche.case.ultrasound.points import check_axes, distance
 from seiche.case.ultrasound.schema import UltrasoundCase
-from seiche.case.ultrasound.sources import GeometryTable, InitialPressure, Signal
+from seiche.case.ultrasound.sources import InitialPressure, Signal, shape_of
+from seiche.case.ultrasound.target import sonication_of
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.io.images import files_of_image
@@ -31,7 +32,6 @@ from seiche.ultrasound.local_basis import Part, min_overlap
 from seiche.ultrasound.plan import OVERLAP, Decomposition, basis_of, parts_for
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.records import Request
-from seiche.ultrasound.shapes import Shape
 from seiche.ultrasound.simulate import Layers, check_stability, problem_of, request_of
 from seiche.ultrasound.solver import UltrasoundSolver, check_axisymmetric_support, check_elastic_support
 
@@ -89,7 +89,7 @@ def prepare(source: CaseFile, world: World | None = None, *, initial_state: bool
         CaseError: a key or value is wrong, or the case cannot run.
         FormatError: a file is invalid.
     """
-    case = check_tables(source.tables, str(source.path), UltrasoundCase)
+    case = check_tables(source.tables, str(source.path), UltrasoundCase).located
     try:
         setup = _setup(case, source.path)
     except CaseError as error:
@@ -132,6 +132,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     source, sensor = _source(case, grid, path.parent), sensor_of(case, grid, _ring(case, grid))
     sensor.check(grid)
     sensor.check_medium(elastic=case.medium.is_elastic)
+    sonication_of(case, grid, medium)
     problem = problem_of(grid, medium, source, layers)
     check_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
@@ -235,19 +236,6 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
             )
         )
     return Source(p0=pressure, emitters=tuple(emitters))
-
-
-def shape_of(table: GeometryTable, grid: Grid, name: str) -> Shape:
-    """Return the shape of a source or sensor; CaseError, which begins with `name`, if the grid has other axes."""
-    keys = dict(table)
-    for key, value in keys.items():
-        if isinstance(value, tuple) and value:  # a position, or a list of them
-            for position in value if isinstance(value[0], tuple) else (value,):
-                check_axes(f"{name}.{key}", position, grid)
-    on_axis = grid.symmetry is not None and table.on_axis
-    if table.axes not in (None, len(grid.shape)) and not on_axis:
-        raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {table.axes} axes, not {len(grid.shape)}")
-    return table.shape()
 
 
 def _ring(case: UltrasoundCase, grid: Grid) -> npt.NDArray[np.bool_] | None:

@@ -21,12 +21,11 @@ from seiche.case.ultrasound.setup import (
     check_frequencies,
     check_plausible,
     sensor_of,
-    shape_of,
     signal_of,
     signals_of,
     with_time,
 )
-from seiche.case.ultrasound.sources import BallSource, Signal
+from seiche.case.ultrasound.sources import BallSource, Signal, shape_of
 from seiche.errors import CaseError
 from seiche.ultrasound import Grid, Medium, Sensor
 from seiche.ultrasound.emitter import HALF_WIDTH, quadrature_of
@@ -69,7 +68,7 @@ def sized_setup(source: CaseFile) -> UltrasoundSetup | None:
 
     Raises CaseError for a case that cannot run.
     """
-    case, path = check_tables(source.tables, str(source.path), UltrasoundCase), source.path
+    case, path = check_tables(source.tables, str(source.path), UltrasoundCase).located, source.path
     shape, medium = case.grid.shape, case.medium
     if math.prod(shape) <= MAX_CREATED_POINTS or medium.file is not None or medium.ct is not None:
         return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from seiche.case.quantities import Delay, Position, PositiveFrequency, PositiveLength, PositivePressure
-from seiche.case.tables import FileName, OneKindOf, SourceTable, Table
+from seiche.case.tables import FileName, FromList, OneKindOf, SourceTable, Table, check_nonzero_vector
 from seiche.case.ultrasound.points import Ball, check_axes, distance
 from seiche.errors import CaseError
 from seiche.io.arrays import read_npy
@@ -36,17 +36,63 @@ class GeometryTable(Table):
 
 
 class FocusedGeometry(GeometryTable):
-    """A shape that faces a point on its axis."""
+    """A shape that faces a point on its axis.
 
-    position: Position = Field(description="its middle")
-    focus: Position = Field(description="a point on its axis")
+    It has a position and a focus, or is placed by its axis in front of the target of the case.
+    """
+
+    position: Position = Field(default=(), description="its middle; or give axis")
+    focus: Position = Field(default=(), description="a point on its axis; or give axis")
+    axis: Annotated[tuple[float, ...], FromList] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=3,
+        description="direction towards target.position, instead of position and focus",
+    )
+    distance: PositiveLength | None = Field(
+        default=None, description="distance from its middle to target.position; by default the radius"
+    )
     diameter: PositiveLength = Field(description="diameter; for an arc, the distance between its ends")
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        check_nonzero_vector("axis", self.axis, "a direction such as [1, 0, 0]")
+        given = self.present(("position", "focus"))
+        if self.axis is not None and given:
+            raise ValueError(f"axis: replaces position and focus; omit {' and '.join(given)}")
+        if self.axis is None and len(given) < 2:
+            missing = "focus" if given else "position"
+            raise ValueError(f"{missing} is missing; give position and focus, or axis")
+        if self.axis is None and self.distance is not None:
+            raise ValueError("distance: needs axis, which is missing")
+        if self.axis is not None and self.distance is None and self.radius_of_curvature is None:
+            raise ValueError("distance is missing; axis needs it")
+        return self
+
+    @property
+    def radius_of_curvature(self) -> float | None:
+        """Return the radius of curvature (m), None for flat shapes."""
+        return None
+
+    def placed(self, target: Position) -> Self:
+        """Return the table with the position and focus that `axis` and `distance` mean for a target (m)."""
+        if self.axis is None or len(self.axis) != len(target):
+            return self
+        distance = self.distance or self.radius_of_curvature or 0.0
+        axis = np.asarray(self.axis, np.float64) / np.linalg.norm(self.axis)
+        middle = np.asarray(target, np.float64) - distance * axis
+        return self.model_copy(update={"position": tuple(middle.tolist()), "focus": tuple(target)})
 
 
 class CurvedGeometry(FocusedGeometry):
     """A part of a circle or sphere."""
 
     radius: PositiveLength = Field(description="radius of curvature")
+
+    @property
+    def radius_of_curvature(self) -> float | None:
+        """Return the radius."""
+        return self.radius
 
     @property
     def curvature_center(self) -> tuple[float, ...]:
@@ -200,3 +246,16 @@ SOURCES: dict[str, type[SourceTable]] = {
     "initial-file": FileSource,
 }
 Source = Annotated[SourceTable, OneKindOf(SOURCES)]
+
+
+def shape_of(table: GeometryTable, grid: Grid, name: str) -> Shape:
+    """Return the shape of a source or sensor; CaseError, which begins with `name`, if the grid has other axes."""
+    keys = dict(table)
+    for key, value in keys.items():
+        if isinstance(value, tuple) and value:  # a position, or a list of them
+            for position in value if isinstance(value[0], tuple) else (value,):
+                check_axes(f"{name}.{key}", position, grid)
+    on_axis = grid.symmetry is not None and table.on_axis
+    if table.axes not in (None, len(grid.shape)) and not on_axis:
+        raise CaseError(f"{name}: kind {keys['kind']} needs a grid of {table.axes} axes, not {len(grid.shape)}")
+    return table.shape()
