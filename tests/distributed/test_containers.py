@@ -21,6 +21,7 @@ from seiche.errors import TransportError
 from seiche.flow import Solver
 from seiche.halo import HaloExchange, HaloPlan
 from seiche.halo.transports import memory, single_copy
+from seiche.halo.transports.shared_memory import SharedMemoryRuntime
 from seiche.machine.collectives import Exchange
 
 
@@ -80,10 +81,15 @@ def test_the_report_says_why_memory_of_a_peer_is_not_used(ranks: int, monkeypatc
     world = World.from_mpi()
     places = [rank_locations.RankLocation("node", f"0000:{rank}") for rank in range(2)]
     monkeypatch.setattr("seiche.halo.transports.rank_locations", lambda backend, world: places)
+
+    def deny(*_: object) -> int:
+        raise PermissionError("not permitted")
+
+    monkeypatch.setattr(SharedMemoryRuntime, "ipcOpenMemHandle", deny)
     solver = Solver(tilted_tube(), iolet_model(WATER), world=world, threads=1)
     solver.advance(1)
     assert solver.transport == "host"
-    reason = "transport peer is not used: transport 'peer' requires a GPU, but rank 0 computes on cpu"
+    reason = "transport peer is not used: transport 'peer': rank 0 cannot map the memory of rank 1: not permitted"
     assert solver.decisions[0].startswith(reason)
     assert [line.partition(" is not used")[0] for line in solver.decisions] == ["transport peer", "transport nccl"]
     solver.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The staged host transport on a device that does its work as late as the waits of streams and host allow.
+"""Transports staged through the host, on a device that does its work as late as the waits of streams and host allow.
 
 What is not waited for has not happened yet, so a wait that is missing shows as old values: a GPU would hide it mostly.
 """
@@ -102,13 +102,13 @@ class LateBackend(CpuBackend):
         return array.copy()
 
 
-def late_exchanges_bring_the_values_of_their_step() -> None:
+def late_exchanges_bring_the_values_of_their_step(transport: str) -> None:
     from seiche.domain.world import World
     from seiche.halo import HaloExchange
 
     world, backend = World.from_mpi(), LateBackend()
     model = Model(world.size, 3)
-    exchange = HaloExchange(backend, world, model.plan(world), "float64", "host")
+    exchange = HaloExchange(backend, world, model.plan(world), "float64", transport)  # type: ignore[arg-type]
     arrays = [model.start_array(backend, "float64") for _ in range(2)]
     owned = [array[: len(model.mine)] for array in arrays]
 
@@ -141,5 +141,10 @@ def late_exchanges_bring_the_values_of_their_step() -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_a_device_that_works_late_gets_the_values_of_each_step(ranks):
-    run_ranks(ranks, late_exchanges_bring_the_values_of_their_step)
+def test_a_device_that_works_late_gets_the_values_of_each_step(ranks: int) -> None:
+    run_ranks(ranks, late_exchanges_bring_the_values_of_their_step, "host")
+
+
+@pytest.mark.parametrize("transport", ["two_step", "three_step"])
+def test_a_device_that_works_late_gets_values_of_other_hosts(transport: str) -> None:
+    run_ranks(3, late_exchanges_bring_the_values_of_their_step, transport, layout="2+1")

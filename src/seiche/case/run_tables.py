@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from seiche.case.quantities import Interval, PositiveTime
 from seiche.case.tables import FileName, OutputName, PictureName, Table, TraceName, first_duplicate
 from seiche.errors import CaseError
+from seiche.halo.transports import TransportName
 from seiche.report.page_size import MAX_DPI, MIN_DPI, PageSize, page_of, parse_size
 
 
@@ -37,8 +38,8 @@ class RunTable(Table):
 
     device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:[0-9]{1,3})?)$", description='"cpu", "cuda" or "cuda:1"')
     threads: int | None = Field(default=None, ge=1, le=4096, description="threads per rank; cores / ranks by default")
-    transport: Literal["auto", "local", "host", "peer", "nccl", "device_mpi"] = Field(
-        default="auto", description="transport of messages between ranks"
+    transport: TransportName = Field(
+        default="auto", description='transport of messages between ranks; in "A+B", A within a host and B between hosts'
     )
     wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this wall time")
 

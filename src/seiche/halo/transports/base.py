@@ -47,11 +47,14 @@ class Transport(ABC):
       copies back. Not capturable.
     - `peer`: `outgoing[index][k]` is mapped memory of the neighbour, so the pack kernel writes the message to its
       destination. `send` launches the kernel that increments the neighbour's counter, `receive` the kernel that waits
-      for the counter of this rank. Capturable.
+      for the counter of this rank. Capturable on GPUs; on CPUs the memory is shared memory of the host.
     - `nccl`: device buffers; `send` queues one group of sends and receives on a separate stream after an event,
       `receive` makes the current stream wait for them. Capturable.
     - `device_mpi`: device buffers; `send` waits for the pack kernels and starts persistent requests, `receive`
       completes them. Not capturable.
+    - `two_step`, `three_step`: as `host`, but messages to another host are joined by rank or by host (`routes.py`).
+    - `peer+B`: `peer` between ranks of a host that can map each other's memory, `B` between all others. Capturable if
+      `B` is `nccl` and the ranks have GPUs.
     """
 
     name: str = ""
