@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Any
+
+#: Context of a stage by its name, such as a range of a profiler.
+Label = Callable[[str], AbstractContextManager[Any]]
 
 #: Stages in the order of a set-up, and the name of the remaining time.
 STAGES = (
@@ -27,11 +31,12 @@ class SetUpTimes:
         total: seconds of the whole set-up, set at its end.
     """
 
-    def __init__(self, show: Callable[[str], None] | None = None) -> None:
-        """Call `show` with the name of each stage that begins or continues."""
+    def __init__(self, show: Callable[[str], None] | None = None, label: Label = nullcontext) -> None:
+        """Call `show` with the name of each stage that begins or continues; `label` is a context of each stage."""
         self.total = 0.0
         self._seconds = dict.fromkeys(STAGES, 0.0)
         self._open: list[str] = []
+        self._label, self._ranges = label, list[AbstractContextManager[Any]]()
         self._show = show or (lambda name: None)
         self._since = time.perf_counter()
 
@@ -40,9 +45,12 @@ class SetUpTimes:
         self._add()
         self._open.append(name)
         self._show(name)
+        self._ranges.append(self._label(name))
+        self._ranges[-1].__enter__()
 
     def leave(self) -> None:
         """End the present stage and continue the interrupted one."""
+        self._ranges.pop().__exit__(None, None, None)
         self._add()
         self._open.pop()
         self._show(self._open[-1] if self._open else OTHER)
@@ -63,13 +71,13 @@ _current: ContextVar[SetUpTimes | None] = ContextVar("set_up", default=None)
 
 
 @contextmanager
-def record_set_up(show: Callable[[str], None] | None = None) -> Iterator[SetUpTimes]:
+def record_set_up(show: Callable[[str], None] | None = None, label: Label = nullcontext) -> Iterator[SetUpTimes]:
     """Record the stages inside this block of this thread; inside another such block, return its record."""
     active = _current.get()
     if active is not None:
         yield active
         return
-    times, begin = SetUpTimes(show), time.perf_counter()
+    times, begin = SetUpTimes(show, label), time.perf_counter()
     token = _current.set(times)
     try:
         yield times

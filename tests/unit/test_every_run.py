@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import math
+import threading
+from collections import defaultdict
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from prediction_cases import case_file, machine
+from seiche.backend import ranges
 from seiche.backend.cpu import CpuBackend
 from seiche.case.simulation import Simulation
 from seiche.cli import main
@@ -26,6 +29,9 @@ SOLVERS = {
     "ultrasound": ("grid.steps=80", "gradient"),
     "waves": ("time.steps=60", "elements"),
 }
+
+#: Interval of checkpoints of each.
+CHECKPOINTS = {"flow": "50", "blood": "20", "ultrasound": "40", "waves": "30"}
 
 
 @pytest.fixture(autouse=True)
@@ -124,13 +130,53 @@ def test_a_run_that_is_not_set_up_has_no_attributes_of_its_kind() -> None:
 def test_every_stage_is_a_range_in_the_timeline_of_a_profiler(
     solver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ranges: set[str] = set()
+    found: set[str] = set()
 
     def annotate(self: CpuBackend, name: str) -> AbstractContextManager[None]:
-        ranges.add(name)
+        found.add(name)
         return nullcontext()
 
     monkeypatch.setattr(CpuBackend, "annotate", annotate)
     summary = run_case(tmp_path, solver)
-    assert {row["name"] for row in summary["stages"] if row["samples"]} <= ranges
-    assert any(name.startswith(SOLVERS[solver][1]) for name in ranges)
+    assert {row["name"] for row in summary["stages"] if row["samples"]} <= found
+    assert any(name.startswith(SOLVERS[solver][1]) for name in found)
+
+
+class Nvtx:
+    """Ranges of each thread, as the library of a profiler sees them."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, list[str]] = defaultdict(list)
+        self.seen: set[str] = set()
+
+    def RangePush(self, name: str) -> None:  # noqa: N802 - a name of the library
+        self.open[threading.get_ident()].append(name)
+        self.seen.add(name)
+
+    def RangePop(self) -> None:  # noqa: N802
+        self.open[threading.get_ident()].pop()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_set_up_steps_and_outputs_are_ranges_under_a_profiler(
+    solver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Nvtx()
+    monkeypatch.setattr(ranges, "nvtx", lambda: library)
+    run_case(tmp_path, solver)
+    assert not library.seen  # no profiler started this process
+    monkeypatch.setenv(ranges.PROFILER_VARIABLE, "/profiler.so")
+    every = f"output.checkpoint.every={CHECKPOINTS[solver]}"
+    summary = run_case(tmp_path, solver, "--replace", "--set", every)
+    assert all(not names for names in library.open.values())
+    movement = summary["movement"]
+    stages = {row["name"] for row in summary["stages"] if row["samples"]}
+    set_up = {name for name, (seconds,) in movement["set_up"].items() if seconds and name != "other"}
+    overhead = {name for name, (seconds,) in movement["host_overhead"].items() if seconds}
+    overhead -= {"first step", "prepare steps", "wait for output"}
+    assert {"read", "check", "solver", "upload"} <= set_up and {"checkpoints", "run control"} <= overhead
+    assert movement["writing"]["checkpoints"][0] > 0 and movement["writing"]["after the last step"][0] > 0
+    assert stages | set_up | overhead | {"write checkpoints", "complete files"} <= library.seen
+    assert main(["report", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Set-up, output and checkpoints by rank" in page and "writing: checkpoints" in page

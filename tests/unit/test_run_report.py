@@ -170,11 +170,13 @@ def test_the_page_of_a_run_says_all_of_it(tmp_path: Path, capsys: pytest.Capture
         "Roofline",
         "Messages",
         "Memory",
+        "Set-up, output and checkpoints by rank",
         "Results",
     ]
     assert "ring &lt;of&gt; ranks &amp; more" in written
     assert "parallel efficiency" in page.prose and "42%" in page.prose
     assert "svg" in page.tags
+    assert "between steps: monitor 0.05 0.05 0 1.00" in page.prose
     assert main(["report", str(folder)]) == 0  # a report is replaced by a report
 
 

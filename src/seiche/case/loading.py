@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seiche.backend.ranges import profiler_ranges
 from seiche.case.arguments import check_type, path_of
 from seiche.case.checkpoint import attributes_of
 from seiche.case.folder import RunFolder
@@ -51,7 +52,7 @@ def load(
         FormatError: an input file is invalid.
         BackendUnavailable: the device is not available.
     """
-    with record_set_up() as times:
+    with record_set_up(label=profiler_ranges()) as times:
         arguments: dict[str, Any] = {"restart": restart, "output": output, "replace": replace, "world": world}
         simulation = _load(path, device, overrides, **arguments)
     simulation.set_up = times

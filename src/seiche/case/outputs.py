@@ -24,9 +24,11 @@ class Outputs:
         """Schedule the `outputs` of `run`, with at most `limit` states in flight to the disk."""
         self._solver, self._monitor, self._limit = run.solver, run.monitor, limit
         self.items = list(outputs)
-        self.writer = BackgroundWriter(run.solver.world, limit)
+        self.writer = BackgroundWriter(run.solver.world, limit, label=run.solver.backend.annotate)
         #: Host time between steps by activity, s.
         self.seconds: dict[str, float] = {"monitor": 0.0, **{output.label: 0.0 for output in self.items}}
+        #: Time to complete the files after the last step, s.
+        self._ending = 0.0
         #: Function that completes the check of the last taken state.
         self._pending: Callable[[], None] | None = None
         #: Jobs of that state.
@@ -35,6 +37,10 @@ class Outputs:
     def host_overhead(self) -> dict[str, float]:
         """Return the host time outside timed steps by activity, s."""
         return {**self._solver.timers.host_seconds(), **self.seconds, "wait for output": self.writer.waited}
+
+    def writing_seconds(self) -> dict[str, float]:
+        """Return the time in which this rank wrote to files by activity, s: beside and after the steps."""
+        return {**self.writer.seconds, **({"after the last step": self._ending} if self._ending else {})}
 
     def begin(self, last: int) -> None:
         """Prepare all outputs for the steps up to `last`."""
@@ -66,6 +72,7 @@ class Outputs:
         with self.timed(output.label):
             job = output.take()
         if job is not None:
+            job.label = output.label
             self._unchecked.append(job)
 
     def wait_for_capacity(self) -> None:
@@ -92,7 +99,8 @@ class Outputs:
         """Add the host time of the block to that of the activity `name`."""
         begin = time.perf_counter_ns()
         try:
-            yield
+            with self._solver.backend.annotate(name):
+                yield
         finally:
             end = time.perf_counter_ns()
             self.seconds[name] = self.seconds.get(name, 0.0) + (end - begin) * 1e-9
@@ -130,10 +138,13 @@ class Outputs:
 
     def finish(self, requested: PageSize) -> list[Path]:
         """Complete all files and return them; pictures have the `requested` resolution and size."""
+        begin = time.perf_counter()
         self.drain()
         self.close()
-        with page(requested):
-            return [path for output in self.items for path in output.finish()]
+        with page(requested), self._solver.backend.annotate("complete files"):
+            paths = [path for output in self.items for path in output.finish()]
+        self._ending += time.perf_counter() - begin
+        return paths
 
     def close(self) -> None:
         """Close all files; incomplete states are discarded (not collective).

@@ -37,6 +37,7 @@ class PerformanceReport:
         bandwidth: total copy bandwidth of all ranks, bytes/s (`copy_bandwidth`), None if the memory is insufficient.
         host_overhead: host time between steps by activity, s.
         set_up: time of the stages of the set-up of this rank, s.
+        writing: time in which this rank wrote to files, by output, s.
     """
 
     solver: SolverBase
@@ -44,6 +45,7 @@ class PerformanceReport:
     bandwidth: float | None
     host_overhead: Mapping[str, float]
     set_up: Mapping[str, float] = field(default_factory=dict)
+    writing: Mapping[str, float] = field(default_factory=dict)
 
     def set_up_seconds(self) -> dict[str, float]:
         """Return the greatest times of the ranks for each stage of the set-up, s."""
@@ -83,6 +85,8 @@ class PerformanceReport:
             host_overhead=self.host_overhead,
             transport=solver.transport,
             sites=solver.items,
+            set_up=self.set_up,
+            writing=self.writing,
         )
 
     def as_text(self) -> str:

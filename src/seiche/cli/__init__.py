@@ -122,13 +122,14 @@ def run(
 @contextmanager
 def _set_up_lines(world: World) -> Iterator[None]:
     """Write the present stage every few seconds of a long set-up, on rank 0."""
+    from seiche.backend.ranges import profiler_ranges
     from seiche.observe.elapsed_time import announced
     from seiche.set_up import record_set_up
 
     if world.rank > 0:
         yield
         return
-    with announced("set-up") as show, record_set_up(lambda name: show(f"set-up: {name}")):
+    with announced("set-up") as show, record_set_up(lambda name: show(f"set-up: {name}"), profiler_ranges()):
         yield
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from threading import Condition, Thread
 from typing import Any
@@ -21,7 +22,12 @@ from seiche.io.parallel import raise_on_all_ranks
 
 
 class Job(ABC):
-    """One state of a file: stored by all ranks, then committed by rank 0; OSError if writing fails."""
+    """One state of a file: stored by all ranks, then committed by rank 0; OSError if writing fails.
+
+    `label` names the output in reports.
+    """
+
+    label = "output"
 
     @abstractmethod
     def store(self) -> Any:
@@ -82,14 +88,19 @@ class BackgroundWriter:
     Args:
         world: the ranks; all must submit the same jobs in the same order.
         limit: maximum number of unfinished jobs; at the limit `submit` waits for the oldest.
+        label: returns the context in which the thread writes, such as a range of a profiler.
 
     Attributes:
+        seconds: seconds in which the thread of this rank wrote, by label of the jobs.
         waited: seconds that the main thread waited for the disk.
         submitted: number of jobs so far.
     """
 
-    def __init__(self, world: World, limit: int) -> None:
+    def __init__(
+        self, world: World, limit: int, label: Callable[[str], AbstractContextManager[Any]] = nullcontext
+    ) -> None:
         """Start without jobs; the first one starts the thread."""
+        self._label, self.seconds = label, dict[str, float]()
         self.waited, self.submitted = 0.0, 0
         self._world, self._limit = world, limit
         #: Unfinished jobs, oldest first, and numbers of jobs sent to commit and finished; the same on every rank.
@@ -189,17 +200,26 @@ class BackgroundWriter:
 
     def _queue_commit(self, job: Job, stored: list[Any]) -> None:
         def commit() -> None:
-            job.commit(stored)
+            with self._timed(job):
+                job.commit(stored)
             with self._changed:
                 self._committed += 1
 
         self._queue(commit)
 
     def _store(self, number: int, job: Job) -> None:
-        result = job.store()
+        with self._timed(job):
+            result = job.store()
         with self._changed:
             self._results[number] = result
             self._stored += 1
+
+    @contextmanager
+    def _timed(self, job: Job) -> Iterator[None]:
+        begin = time.perf_counter()
+        with self._label(f"write {job.label}"):
+            yield
+        self.seconds[job.label] = self.seconds.get(job.label, 0.0) + time.perf_counter() - begin
 
     def _work(self) -> None:
         """Execute tasks until `stop` or the first error."""

@@ -43,6 +43,8 @@ class RankRecord:
     sent: tuple[tuple[int, float, float], ...]
     memory: int
     host_overhead: dict[str, float]
+    set_up: dict[str, float]
+    writing: dict[str, float]
     samples: tuple[Sample, ...]
 
 
@@ -107,8 +109,6 @@ class Movement:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the records as lists over ranks."""
-        names = dict.fromkeys(name for record in self.ranks for name in record.stages)
-        activities = dict.fromkeys(name for record in self.ranks for name in record.host_overhead)
         return {
             "transport": self.transport,
             "device": "gpu" if self.on_device else "cpu",
@@ -120,13 +120,19 @@ class Movement:
             "host_messages_s": [record.activity.host_messages for record in self.ranks],
             "steps_s": [record.steps_seconds for record in self.ranks],
             "memory_B": [record.memory for record in self.ranks],
-            "stages": {name: [record.stages.get(name, 0.0) for record in self.ranks] for name in names},
+            "stages": _by_name([record.stages for record in self.ranks]),
             "message_stages": list(self.message_stages),
-            "host_overhead": {
-                name: [record.host_overhead.get(name, 0.0) for record in self.ranks] for name in activities
-            },
+            "host_overhead": _by_name([record.host_overhead for record in self.ranks]),
+            "set_up": _by_name([record.set_up for record in self.ranks]),
+            "writing": _by_name([record.writing for record in self.ranks]),
             "messages": [[source, *sent] for source, record in enumerate(self.ranks) for sent in record.sent],
         }
+
+
+def _by_name(ranks: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    """Return the values of all ranks by name; a missing value is 0."""
+    names = dict.fromkeys(name for values in ranks for name in values)
+    return {name: [values.get(name, 0.0) for values in ranks] for name in names}
 
 
 def gather_movement(
@@ -140,6 +146,8 @@ def gather_movement(
     host_overhead: Mapping[str, float],
     transport: str,
     sites: int,
+    set_up: Mapping[str, float] | None = None,
+    writing: Mapping[str, float] | None = None,
 ) -> Movement | None:
     """Return the records of all ranks on rank 0, None elsewhere (collective).
 
@@ -153,6 +161,8 @@ def gather_movement(
         host_overhead: seconds of the host between steps, by activity.
         transport: transport of the messages.
         sites: number of items of this rank.
+        set_up: seconds of the stages of the set-up of this rank.
+        writing: seconds in which this rank wrote to files, by output.
     """
     times, frequency = timers.times(), stage_frequency(phases, weights)
     record = RankRecord(
@@ -165,6 +175,8 @@ def gather_movement(
         sent=messages_per_step(phases, weights),
         memory=peak_memory(),
         host_overhead=dict(host_overhead),
+        set_up=dict(set_up or {}),
+        writing=dict(writing or {}),
         samples=tuple(timers.samples)[-STORED_SAMPLES:],  # more samples are stored for a trace
     )
     max_elapsed = float(world.allreduce_max(np.array([elapsed]))[0])

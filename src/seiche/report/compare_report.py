@@ -126,16 +126,18 @@ def _factor(value: float | None) -> str:
 
 
 def _output_scaling(entries: Sequence[Entry]) -> list[tuple[str, ...]]:
-    """Return the scaling of the summed host time between steps, if every run has some."""
-    totals = [
-        sum(sum(seconds) for seconds in (entry.summary.get("movement") or {}).get("host_overhead", {}).values())
-        / entry.summary["steps"]
-        / entry.work
-        for entry in entries
-    ]
-    if not all(total > 0 for total in totals):
-        return []
-    return [("scaling of host work between steps", *(f"{scaling(totals[0], total):.3f}" for total in totals))]
+    """Return the scaling of the summed host time between steps, and of writing, if every run has some."""
+    rows = []
+    for key, name in (("host_overhead", "host work between steps"), ("writing", "writing of files")):
+        totals = [
+            sum(sum(seconds) for seconds in (entry.summary.get("movement") or {}).get(key, {}).values())
+            / entry.summary["steps"]
+            / entry.work
+            for entry in entries
+        ]
+        if all(total > 0 for total in totals):
+            rows.append((f"scaling of {name}", *(f"{scaling(totals[0], total):.3f}" for total in totals)))
+    return rows
 
 
 def _losses(runs: Sequence[Run], names: Sequence[str]) -> str:
@@ -162,7 +164,9 @@ def _between_steps(runs: Sequence[Run], names: Sequence[str]) -> str:
     for run in runs:
         overheads = (run.get("movement") or {}).get("host_overhead", {})
         column = {f"set-up: {name}": seconds for name, seconds in (run.get("set_up") or {}).items()}
-        columns.append(column | {name: max(seconds) for name, seconds in overheads.items() if seconds and max(seconds)})
+        column |= {name: max(seconds) for name, seconds in overheads.items() if seconds and max(seconds)}
+        writing = (run.get("movement") or {}).get("writing", {})
+        columns.append(column | {f"writing: {name}": max(seconds) for name, seconds in writing.items() if seconds})
     if not any(columns):
         return ""
     note = "<p>Of the slowest rank for each.</p>"

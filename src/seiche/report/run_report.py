@@ -91,6 +91,7 @@ def text(summary: Summary, machine: Machine | None = None, *, folder: Path | Non
     body += [_prediction(summary, machine), _roofline(summary, machine)]
     if movement:
         body += [_messages(movement, summary["ranks"]), _memory(movement)]
+        body.append(_outside_steps(movement))
     body += [_results(summary), *(_snapshots(summary, folder) if folder is not None else []), _footer(summary)]
     return page(f"{summary['case']}: run report", [part for part in body if part])
 
@@ -242,6 +243,23 @@ def _roofline(summary: Summary, machine: Machine | None) -> str:
     rate = rate or summary.get("copy_bandwidth")
     plot = charts.roofline_plot(points, rate, launch_time) if rate else ""
     return section("Roofline", plot) if plot else ""
+
+
+def _outside_steps(movement: Mapping[str, Any]) -> str:
+    """Return a table of set-up, host work between steps and writing of files over the ranks."""
+    groups = {"set_up": "set-up", "host_overhead": "between steps", "writing": "writing"}
+    rows = []
+    for key, group in groups.items():
+        for name, seconds in movement.get(key, {}).items():
+            if seconds and max(seconds) > 0:
+                slowest = max(range(len(seconds)), key=lambda rank: seconds[rank])
+                mean, greatest = sum(seconds) / len(seconds), seconds[slowest]
+                rows.append(
+                    (f"{group}: {name}", number(mean), number(greatest), str(slowest), f"{mean / greatest:.2f}")
+                )
+    note = "<p>Files are written beside the steps, by a thread of each rank. Balance: mean over slowest.</p>"
+    head = ("activity", "mean s", "slowest s", "rank", "balance")
+    return section("Set-up, output and checkpoints by rank", table(head, rows), note) if rows else ""
 
 
 def _messages(movement: Mapping[str, Any], ranks: int) -> str:
