@@ -41,10 +41,14 @@ def launcher(ranks: int, layout: str | None = None) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a rank: the same package and modules of tests first, one thread each."""
+    """Return the environment of a rank: the same package and modules of tests first, one thread each, not bound.
+
+    Several jobs run at a time, so that bound ranks of two jobs might wait for one core while another one is idle.
+    """
     here = Path(__file__).parent
     paths = [str(SOURCE), str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
+    settings = {"OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false"}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **settings}
 
 
 def rank_command(ranks: int, target: Path | Callable[..., object], *arguments: object) -> list[str]:

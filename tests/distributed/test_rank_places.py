@@ -46,9 +46,17 @@ def test_shared_gpus_and_mig_instances_are_named() -> None:
     ranks = [RankPlacement("a@boot/1", {}, gpu, H100) for gpu in ("0:1", "0:1", "0:2")]
     mig = [RankPlacement("b@boot/1", {}, "0:1", f"{H100} MIG 1g.10gb")] * 2
     assert host_lines([*ranks, *mig, RankPlacement("c")]) == [
-        "host a: 3 ranks; 2 ranks share GPU 0:1",
-        "host b: 2 ranks; 2 ranks use MIG instances of GPU 0:1",
+        f"host a: 3 ranks, 2 x {H100}; 2 ranks share GPU 0:1",
+        f"host b: 2 ranks, 1 x {H100} MIG 1g.10gb; 2 ranks use MIG instances of GPU 0:1",
         "host c: 1 rank",
+    ]
+
+
+def test_numa_nodes_and_bindings_are_named_host_by_host() -> None:
+    ranks = [RankPlacement("a@boot/1", {0: (0,), 1: (4,)}), RankPlacement("a@boot/1", {1: (5,)}), RankPlacement("b")]
+    assert host_lines(ranks, ["bound by the launcher"] * 2 + ["not bound: the only rank of its host"]) == [
+        "host a: 2 ranks, NUMA nodes 0-1; bound by the launcher",
+        "host b: 1 rank; not bound: the only rank of its host",
     ]
 
 
@@ -65,7 +73,10 @@ def test_library_launcher_and_hosts_are_printed(ranks: int, node_layout: str | N
     assert lines[0].startswith(f"MPI: {world.library()}, ABI ") and "mpi4py module MPI" in lines[0]
     assert f"_SIZE={ranks})" in lines[0]
     if node_layout == "2+1":
-        assert lines[1:3] == ["host node1: 2 ranks", "host node2: 1 rank"]
+        assert [line.partition(", NUMA node")[0] for line in lines[1:3]] == [
+            "host node1: 2 ranks",
+            "host node2: 1 rank",
+        ]
         assert lines[5].startswith("rank 2 on node2: 1,002 sites; core")
     assert report_lines(world, open_backend("cpu", 1)) == lines[:-ranks]
     assert len(lines) == 1 + ranks + (2 if node_layout == "2+1" else 1)

@@ -12,6 +12,7 @@ from tools import case_pages, docstrings, reference
 
 import seiche
 from seiche.domain import launchers
+from seiche.machine.laws.binding import THREAD_BINDING
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "seiche"
@@ -80,7 +81,8 @@ def test_a_docstring_becomes_markdown() -> None:
 def read_variables() -> set[str]:
     """Return the names of environment variables in the sources: those read directly, and those stored in constants."""
     constants = re.findall(r'"(SEICHE_[A-Z_]+)"', code_in(SOURCE))
-    return {*read_directly(SOURCE), *constants, *launchers.LAUNCHER_VARIABLES, *launchers.SIZE_VARIABLES}
+    lists = launchers.LAUNCHER_VARIABLES, launchers.SIZE_VARIABLES, THREAD_BINDING
+    return {*read_directly(SOURCE), *constants, *(name for names in lists for name in names)}
 
 
 def code_in(folder: Path) -> str:

@@ -8,12 +8,12 @@ import numpy as np
 from seiche.backend.arrays import Array
 from seiche.backend.base import Backend, Kernel, Stream
 from seiche.backend.device import Device, parse_device
-from seiche.errors import CaseError
+from seiche.errors import BackendUnavailable, CaseError
 
 #: Upper limit of the number of threads: OpenMP ends the process if it cannot create them.
 MAX_THREADS = 4096
 
-__all__ = ["Array", "Backend", "Device", "Kernel", "Stream", "open_backend", "parse_device"]
+__all__ = ["Array", "Backend", "Device", "Kernel", "Stream", "gpu_address", "open_backend", "parse_device"]
 
 
 def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -> Backend:
@@ -49,3 +49,16 @@ def open_backend(device: str, threads: int | None = None, local_rank: int = 0) -
     from seiche.backend.cuda import CudaBackend, first_free
 
     return CudaBackend(first_free()) if parsed.first_free else CudaBackend(parsed.number, local_rank)
+
+
+def gpu_address(device: str, local_rank: int = 0) -> str | None:
+    """Return the PCI address of the GPU that `open_backend` would open, which is not opened; None if there is none."""
+    parsed = parse_device(device)
+    if not parsed.is_gpu or parsed.is_planned or parsed.first_free:
+        return None
+    from seiche.backend.cuda import gpu_number, pci_address
+
+    try:
+        return pci_address(gpu_number(parsed.number, local_rank))
+    except BackendUnavailable:  # reported when it is opened
+        return None

@@ -58,6 +58,28 @@ def first_free() -> int | None:
     return best_gpu
 
 
+def gpu_number(device: int | None, local_rank: int = 0) -> int:
+    """Return the number of GPU `device`, by default the rank on this host modulo the number of GPUs.
+
+    Raises:
+        BackendUnavailable: CuPy or the driver is missing, or the GPU does not exist.
+    """
+    runtime = _cupy().cuda.runtime
+    try:
+        count = int(runtime.getDeviceCount())
+    except runtime.CUDARuntimeError as error:
+        raise BackendUnavailable(f"no CUDA device is usable: {error}") from error
+    number = local_rank % max(count, 1) if device is None else device
+    if number >= count:
+        raise BackendUnavailable(f"cuda:{number} does not exist: this machine has {count} CUDA device(s)")
+    return number
+
+
+def pci_address(number: int) -> str:
+    """Return the PCI address of a GPU, such as "0000:9B:00.0", without opening it."""
+    return str(_cupy().cuda.runtime.deviceGetPCIBusId(number))
+
+
 class CudaKernel(Kernel):
     """A function of a loaded cubin."""
 
@@ -162,19 +184,12 @@ class CudaBackend(Backend):
         Raises:
             BackendUnavailable: CuPy or the driver is missing, or the GPU does not exist.
         """
-        cupy = _cupy()
-        try:
-            count = int(cupy.cuda.runtime.getDeviceCount())
-        except cupy.cuda.runtime.CUDARuntimeError as error:
-            raise BackendUnavailable(f"no CUDA device is usable: {error}") from error
-        number = local_rank % max(count, 1) if device is None else device
-        if number >= count:
-            raise BackendUnavailable(f"cuda:{number} does not exist: this machine has {count} CUDA device(s)")
+        cupy, number = _cupy(), gpu_number(device, local_rank)
         self._cupy = cupy
         self._device = cupy.cuda.Device(number)
         self._device.use()
         self.name = f"cuda:{number}"
-        self.pci_address = str(cupy.cuda.runtime.deviceGetPCIBusId(number))
+        self.pci_address = pci_address(number)
         self._architecture = f"sm_{self._device.compute_capability}"
         self.multiprocessors = int(self._device.attributes["MultiProcessorCount"])
         self._kernels: dict[KernelSpec, CudaKernel] = {}

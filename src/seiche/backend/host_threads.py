@@ -6,9 +6,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar
 
 Piece = TypeVar("Piece")
+
+
+def allowed_cpus() -> frozenset[int]:
+    """Return the CPUs on which this process may run."""
+    return frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
+
+
+def restrict_cpus(cpus: frozenset[int]) -> bool:
+    """Let all threads of this process run on `cpus` only; return whether the system permits it."""
+    if not hasattr(os, "sched_setaffinity"):
+        return False
+    try:
+        os.sched_setaffinity(0, cpus)
+    except OSError:
+        return False
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(OSError):  # one that has ended
+            os.sched_setaffinity(int(thread), cpus)
+    return True
 
 
 def host_threads(sharers: int = 1) -> int:
@@ -17,8 +37,7 @@ def host_threads(sharers: int = 1) -> int:
     If it is not set: the cores available to the process, divided among `sharers` processes.
     """
     setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return (int(setting) if setting.isdecimal() else 0) or max(1, cores // sharers)
+    return (int(setting) if setting.isdecimal() else 0) or max(1, len(allowed_cpus()) // sharers)
 
 
 def pieces_of(count: int) -> list[slice]:

@@ -22,6 +22,7 @@ from seiche.case.source import CaseFile
 from seiche.domain.sharing import on_root
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.machine.laws.binding import bind_rank
 from seiche.set_up import record_set_up, set_up_stage
 
 
@@ -84,6 +85,7 @@ def _load(
     on_root(world, run_folder.check_available)
     if checkpoint is not None:
         source = source.continued(on_root(world, lambda: attributes_of(checkpoint)))
+    world = bind_rank(world, case.run.device, case.run.binding)  # before fields are placed in memory
     with set_up_stage("model"):
         setup = kind.prepare(source, world, initial_state=restart is None)
     check_inputs_preserved(setup, folder)

@@ -14,6 +14,7 @@ from seiche.backend import Backend
 from seiche.domain.launchers import launcher_of
 from seiche.domain.rank_locations import host_name
 from seiche.domain.world import World
+from seiche.machine.laws.binding import present_binding
 from seiche.machine.laws.locality import RankPlacement, numa_cpus, rank_placements
 
 
@@ -40,8 +41,13 @@ def cpu_list(cpus: Collection[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
-def host_lines(placements: Sequence[RankPlacement]) -> list[str]:
-    """Return a line for each host: its ranks, and GPUs that several of them use."""
+def host_lines(placements: Sequence[RankPlacement], bindings: Sequence[str] = ()) -> list[str]:
+    """Return a line for each host: ranks, NUMA nodes, GPUs, those that several ranks use, and how ranks are bound.
+
+    Args:
+        placements: places of all ranks.
+        bindings: how each of them is bound, as text.
+    """
     lines = []
     for host, number in Counter(placement.host for placement in placements).items():
         gpus = Counter(placement.gpu for placement in placements if placement.host == host and placement.gpu)
@@ -51,8 +57,21 @@ def host_lines(placements: Sequence[RankPlacement]) -> list[str]:
             for gpu, count in gpus.items()
             if count > 1
         ]
-        lines.append(f"host {host_name(host)}: {number} rank{'s' * (number > 1)}{''.join(shared)}")
+        ranks = [rank for rank, placement in enumerate(placements) if placement.host == host]
+        bound = dict.fromkeys(bindings[rank] for rank in ranks if bindings and bindings[rank])
+        parts = [f"{number} rank{'s' * (number > 1)}", *_hardware([placements[rank] for rank in ranks])]
+        lines.append(
+            f"host {host_name(host)}: {', '.join(parts)}{''.join(shared)}{''.join(f'; {text}' for text in bound)}"
+        )
     return lines
+
+
+def _hardware(placements: Sequence[RankPlacement]) -> list[str]:
+    """Return the NUMA nodes and the GPUs of the ranks of a host."""
+    nodes = cpu_list({node for placement in placements for node in placement.cpus})
+    gpus = {placement.gpu: placement.gpu_name for placement in placements if placement.gpu is not None}
+    texts = [f"NUMA node{'s' * (not nodes.isdecimal())} {nodes}"] if nodes else []
+    return texts + [f"{number} x {name}" for name, number in Counter(gpus.values()).items()]
 
 
 def rank_place(placement: RankPlacement, gpu_node_cores: Collection[int] = ()) -> str:
@@ -78,7 +97,7 @@ def rank_place(placement: RankPlacement, gpu_node_cores: Collection[int] = ()) -
 
 def report_lines(world: World, backend: Backend) -> list[str]:
     """Return MPI and the hosts of several ranks, nothing for a single one (collective)."""
-    return [mpi_line(world), *host_lines(rank_placements(backend, world))] if world.size > 1 else []
+    return _run_lines(world, rank_placements(backend, world)) if world.size > 1 else []
 
 
 def place_lines(world: World, backend: Backend, items: int, item: str) -> list[str]:
@@ -89,7 +108,14 @@ def place_lines(world: World, backend: Backend, items: int, item: str) -> list[s
     gpu_node_cores = all_cpus.get(own_placement.gpu_node, ()) if own_placement.gpu_node is not None else ()
     place = rank_place(own_placement, gpu_node_cores)
     own_line = f"rank {world.rank} on {host_name(own_placement.host)}: {items:,} {item}; {place}"
-    return [mpi_line(world), *host_lines(placements), *world.allgather(own_line)]
+    return [*_run_lines(world, placements), *world.allgather(own_line)]
+
+
+def _run_lines(world: World, placements: Sequence[RankPlacement]) -> list[str]:
+    """Return MPI and the hosts of all ranks (collective)."""
+    binding = present_binding()
+    how = f"{'' if binding.cpus or not binding.reason else 'not bound: '}{binding.reason}"
+    return [mpi_line(world), *host_lines(placements, world.allgather(how))]
 
 
 def print_places(world: World, backend: Backend, items: int, item: str) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -34,12 +34,15 @@ class CaseTable(Table):
 
 
 class RunTable(Table):
-    """Device, threads, transport and time limit. These keys do not change the physics."""
+    """Device, threads, transport, binding and time limit. These keys do not change the physics."""
 
     device: str = Field(default="cpu", pattern=r"^(cpu|cuda(:[0-9]{1,3})?)$", description='"cpu", "cuda" or "cuda:1"')
     threads: int | None = Field(default=None, ge=1, le=4096, description="threads per rank; cores / ranks by default")
     transport: TransportName = Field(
         default="auto", description='transport of messages between ranks; in "A+B", A within a host and B between hosts'
+    )
+    binding: Literal["auto", "none"] = Field(
+        default="auto", description="bind each of several ranks to cores beside its GPU or to a share of the cores"
     )
     wall_clock: PositiveTime | None = Field(default=None, description="stop with a checkpoint after this wall time")
 

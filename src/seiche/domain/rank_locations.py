@@ -64,15 +64,16 @@ def on_different_hosts(first: str, second: str) -> str:
 
 def hosts_of(world: World) -> list[str]:
     """Return the host identities of all ranks (collective)."""
-    return world.allgather(_host(world))
+    return world.allgather(host_of(world))
 
 
 def rank_locations(backend: Backend, world: World) -> list[RankLocation]:
     """Return host and GPU of all ranks (collective)."""
-    return world.allgather(RankLocation(_host(world), backend.pci_address))
+    return world.allgather(RankLocation(host_of(world), backend.pci_address))
 
 
-def _host(world: World) -> str:
+def host_of(world: World) -> str:
+    """Return the identity of the host of this rank."""
     if world.comm is None:
         return host_identity(platform.node())
     from mpi4py import MPI

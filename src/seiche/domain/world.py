@@ -13,20 +13,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.backend.host_threads import host_threads
+from seiche.backend.host_threads import allowed_cpus, host_threads
 from seiche.domain.launchers import LAUNCHER_VARIABLES, launcher_mismatch, mpi_can_start
 from seiche.errors import TransportError
 
 
 @dataclass(frozen=True)
 class World:
-    """Rank `rank` of `size`, with `local_size` ranks on this host; `comm` is the MPI communicator or None."""
+    """Rank `rank` of `size`, with `local_size` ranks on this host; `comm` is the MPI communicator or None.
+
+    `cpu_sharers` is the number of ranks on this host that may use some of this rank's CPUs, itself included; 0: all.
+    """
 
     rank: int = 0
     size: int = 1
     local_rank: int = 0
     local_size: int = 1
     comm: Any = None
+    cpu_sharers: int = 0
 
     @staticmethod
     def serial() -> World:
@@ -62,9 +66,14 @@ class World:
         from mpi4py import MPI
 
         local = comm.Split_type(MPI.COMM_TYPE_SHARED)
-        world = World(comm.Get_rank(), comm.Get_size(), local.Get_rank(), local.Get_size(), comm)
+        sharers = _cpu_sharers(local)
+        world = World(comm.Get_rank(), comm.Get_size(), local.Get_rank(), local.Get_size(), comm, sharers)
         local.Free()
         return world
+
+    def with_present_cpus(self) -> World:
+        """Return the same world after CPUs of its ranks have changed (collective)."""
+        return self if self.comm is None or self.emulated else World.of(self.comm)
 
     def first(self, ranks: int) -> World | None:
         """Return the world of the first ranks, None on the others (collective)."""
@@ -87,7 +96,7 @@ class World:
 
     def threads(self, requested: int | None = None) -> int:
         """Return the CPU threads of this process: `requested`, else OMP_NUM_THREADS or its share of the cores."""
-        return requested if requested is not None else host_threads(self.local_size)
+        return requested if requested is not None else host_threads(self.cpu_sharers or self.local_size)
 
     @property
     def emulated(self) -> bool:
@@ -141,6 +150,12 @@ class World:
         if self.comm is None or self.size == 1:
             raise SystemExit(1)
         self.comm.Abort(1)
+
+
+def _cpu_sharers(local: Any) -> int:
+    """Return the number of ranks of `local` that may use some of this one's CPUs (collective)."""
+    own = allowed_cpus()
+    return sum(not own.isdisjoint(cpus) for cpus in local.allgather(own))
 
 
 def check_connected(world: World) -> None:

@@ -13,6 +13,7 @@ from seiche.dropin.launch import device_of, start_ranks
 from seiche.dropin.options import USAGE, Options, parse
 from seiche.dropin.segment import CREATED_BY, RunSegment
 from seiche.errors import SeicheError
+from seiche.machine.laws.binding import bind_rank
 
 
 def main(arguments: list[str], program: str, device: str) -> int:
@@ -36,7 +37,7 @@ def main(arguments: list[str], program: str, device: str) -> int:
                 start_ranks(len(options.gpus), arguments)
             device = device_of(options.gpus, world)
         with command_signals():
-            signal_number = _run(options, program, device, world)
+            signal_number = _run(options, program, device, bind_rank(world, device))
     except InterruptError as error:
         return report_failure(world, f"{program}: {error}", error.status)
     except KeyboardInterrupt:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from seiche.backend import Backend
+from seiche.backend.host_threads import allowed_cpus
+from seiche.backend.nvml import nvml_cpus
 from seiche.domain.rank_locations import host_name, rank_locations
 from seiche.domain.world import World
 from seiche.machine.laws.models import Locality
@@ -36,13 +38,13 @@ def numa_cpus(allowed: Collection[int], nodes: Path = _NODES) -> dict[int, tuple
     by_node: dict[int, tuple[int, ...]] = {}
     for folder in sorted(nodes.glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
         with suppress(OSError, ValueError):
-            cpus = _parse_cpu_list((folder / "cpulist").read_text())
+            cpus = parse_cpu_list((folder / "cpulist").read_text())
             if usable := tuple(sorted(set(cpus) & set(allowed))):
                 by_node[int(folder.name[4:])] = usable
     return by_node or {0: tuple(sorted(allowed))}
 
 
-def _parse_cpu_list(text: str) -> list[int]:
+def parse_cpu_list(text: str) -> list[int]:
     """Return the numbers of a list such as "0-3,8"."""
     indices: list[int] = []
     for part in filter(None, text.strip().split(",")):
@@ -60,14 +62,20 @@ def gpu_numa_node(address: str, devices: Path = _DEVICES) -> int | None:
     return node if node >= 0 else None
 
 
+def cpus_beside_gpu(address: str, devices: Path = _DEVICES) -> frozenset[int]:
+    """Return the CPUs beside the GPU with this PCI address, by the system or else by NVML; none if unknown."""
+    with suppress(OSError, ValueError):
+        if cpus := parse_cpu_list((devices / address.lower() / "local_cpulist").read_text()):
+            return frozenset(cpus)
+    return nvml_cpus(address)
+
+
 def rank_placements(backend: Backend, world: World) -> list[RankPlacement]:
     """Return the placements of all ranks (collective)."""
     location = rank_locations(backend, world)[world.rank]
-    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     gpu_name = backend.describe().partition(" (")[0] if location.gpu else ""
-    own_placement = RankPlacement(
-        location.host, numa_cpus(allowed), location.gpu, gpu_name, gpu_numa_node(location.gpu) if location.gpu else None
-    )
+    gpu_node = gpu_numa_node(location.gpu) if location.gpu else None
+    own_placement = RankPlacement(location.host, numa_cpus(allowed_cpus()), location.gpu, gpu_name, gpu_node)
     return world.allgather(own_placement)
 
 
