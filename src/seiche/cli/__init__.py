@@ -314,13 +314,22 @@ def report(
     ] = False,
     machine: Annotated[Path | None, typer.Option(metavar="FILE", help="Machine file for predictions.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Page to write.")] = None,
+    talp: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the stages as JSON like TALP.")] = None,
+    otf2: Annotated[Path | None, typer.Option(metavar="DIR", help="Also convert the trace to OTF2, in DIR.")] = None,
 ) -> None:
     """Write a page that analyses the performance of a run, or compares runs."""
     if _is_other_rank():
         return
     from seiche.report.run_report import main as write
 
+    if compare and (talp or otf2):
+        raise CaseError("report: --talp and --otf2 export a single run, without --compare")
     print(f"seiche: wrote {write(runs, compare=compare, machine=machine, output=output)}")
+    if talp or otf2:
+        from seiche.report.exports import export
+
+        for path in export(runs[0], talp=talp, otf2=otf2):
+            print(f"seiche: wrote {path}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
