@@ -19,9 +19,10 @@ from seiche.ultrasound import Decomposition, Grid, Medium, Sensor, Source, simul
 from seiche.ultrasound.photoacoustic import time_reversal
 from seiche.ultrasound.plan import parts_for
 from seiche.ultrasound.problem import Absorption, MaskSource, Problem
-from seiche.ultrasound.records import Harmonics, Request
+from seiche.ultrasound.records import Request
 from seiche.ultrasound.relaxation import Relaxation
 from seiche.ultrasound.solver import UltrasoundSolver
+from seiche.ultrasound.tones import Harmonics
 from ultrasound_cases import layered_pulse
 
 STEPS, STOP = 16, 7

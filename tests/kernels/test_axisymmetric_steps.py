@@ -15,9 +15,10 @@ from axisymmetric_oracle import AxisymmetricOracle, gaussian_ball
 from seiche.errors import CaseError
 from seiche.ultrasound.problem import Absorption, MaskSource, Pml, Problem
 from seiche.ultrasound.radial import OUTER_ENDS
-from seiche.ultrasound.records import Harmonics, Request
+from seiche.ultrasound.records import Request
 from seiche.ultrasound.relaxation import Relaxation
 from seiche.ultrasound.solver import UltrasoundSolver
+from seiche.ultrasound.tones import Harmonics
 
 STEPS, SHAPE = 25, (24, 19)
 ENDS = pytest.mark.parametrize("outer_end", OUTER_ENDS)

@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from elastic_oracle import ElasticOracle
 from seiche.errors import CaseError
 from seiche.ultrasound.problem import Absorption, Elastic, MaskSource, Pml, Problem
-from seiche.ultrasound.records import Harmonics, Request
+from seiche.ultrasound.records import Request
 from seiche.ultrasound.solver import UltrasoundSolver
+from seiche.ultrasound.tones import Harmonics
 
 STEPS = 20
 SHAPES = {"2D": (20, 18), "3D": (12, 11, 14)}

@@ -14,9 +14,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from kspace_oracle import Oracle
 from seiche.errors import CaseError
 from seiche.ultrasound.problem import Absorption, MaskSource, Pml, Problem
-from seiche.ultrasound.records import Harmonics, Request
+from seiche.ultrasound.records import Request
 from seiche.ultrasound.relaxation import Relaxation
 from seiche.ultrasound.solver import UltrasoundSolver
+from seiche.ultrasound.tones import Harmonics
 
 STEPS = 30
 SHAPES = [(41,), (32, 27), (18, 21, 24), (16, 12, 15)]

@@ -118,7 +118,7 @@ def test_an_initial_pressure_and_cartesian_sensors_are_accepted():
         ({"source__p": np.ones(5)}, "source.p: elastic media have sources of stress"),
         ({"source__s_mask": None}, "source.s_mask: is not a binary mask; required for source.sxx"),
         ({"sensor__mask": None}, "sensor.mask: is not a binary mask"),
-        ({"sensor__record": ["I_avg"]}, "'I_avg' is not available in elastic media"),
+        ({"sensor__record": ["I_max"]}, "sensor.record: 'I_max' is not one of"),
         ({"simulation_options__pml_size": [1, 2, 3]}, "simulation_options.pml_size"),
     ],
 )

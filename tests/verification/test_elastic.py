@@ -276,7 +276,7 @@ def test_the_estimated_memory_is_that_of_the_arrays():
     ("medium", "record", "message"),
     [
         ({"shear_speed": None}, ("s",), "sensor.record: 's' requires an elastic medium; set medium.shear_speed"),
-        ({}, ("I_avg",), "sensor.record: 'I_avg' is not available in elastic media; record s and u"),
+        ({"shear_speed": None}, ("s_non_staggered",), "sensor.record: 's_non_staggered' requires an elastic medium"),
         ({"shear_speed": None, "shear_alpha_coeff": 3.0}, ("p",), "medium.shear_speed: is missing; shear_alpha_coeff"),
         ({"alpha_coeff": 1.0, "alpha_power": 1.1}, ("p",), "alpha_power: absorption of an elastic medium has the expo"),
     ],

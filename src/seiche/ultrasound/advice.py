@@ -309,7 +309,8 @@ def _sources(problem: Problem, size: int, half: int, spectra: int) -> int:
 
 
 def _records(problem: Problem, request: Request, size: int) -> int:
-    total = 2 * len(request.harmonics) * problem.points * size
+    tones = len(request.harmonics) + (len(problem.stresses) if request.stress_tone else 0)
+    total = 2 * tones * problem.points * size
     sensors = request.points if request.nodes is None else request.nodes
     count = 0 if sensors is None else len(sensors)
     for name in request.quantities:

@@ -179,6 +179,11 @@ class Records:
         )
         return amplitude, phase
 
+    def stress_amplitudes(self) -> dict[str, npt.NDArray[np.complex128]]:
+        """Return the complex amplitudes of the stresses (Pa) at the first of the harmonics, by name."""
+        parts = self.local.stress_amplitudes().items()
+        return {name: self._partition.gathered(self._partition.owned(field)) for name, field in parts}
+
     def rows(self) -> RowSet | None:
         """Return the records of this rank's sensors as rows of a state; None without sensors (not collective)."""
         if not self.stored_sensors:

@@ -19,9 +19,9 @@ from seiche.kernels.registry import kspace as registry
 from seiche.observe.stage import Stage
 from seiche.solver.state import RowSet, check_row_shapes
 from seiche.ultrasound import operators
-from seiche.ultrasound.harmonics import factors_of, separation
 from seiche.ultrasound.problem import stress_names
 from seiche.ultrasound.state import ActionSequence, Bound, DeviceState, stages
+from seiche.ultrasound.tones import Harmonics, ToneSums
 
 #: Bytes of the ring of one series.
 _RING_BYTES = 8 << 20
@@ -41,15 +41,6 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True)
-class Harmonics:
-    """Request for amplitude and phase of the pressure at `frequency` (Hz), all points, over steps `first` to `last`."""
-
-    frequency: float
-    first: int
-    last: int
-
-
-@dataclass(frozen=True)
 class Request:
     """Quantities to record.
 
@@ -57,10 +48,11 @@ class Request:
         points: indices of sensor points in C order, (n,).
         nodes, weights: instead, (n, m) indices and weights of sensors between points.
         quantities: names of "p", "u" and, in elastic media, "s" (stresses) with suffixes: "" and "_non_staggered" (u
-            only) are series, "_max", "_min" and "_rms" aggregates at the sensors, "_max_all" and "_min_all" over the
+            and s) are series, "_max", "_min" and "_rms" aggregates at the sensors, "_max_all" and "_min_all" over the
             grid.
         first: first recorded step, from 0.
         harmonics: frequencies of amplitude and phase.
+        stress_tone: whether to record also the stresses of an elastic medium at the first of them.
         sink: destination of the series; memory by default.
     """
 
@@ -70,6 +62,7 @@ class Request:
     quantities: tuple[str, ...] = ()
     first: int = 0
     harmonics: tuple[Harmonics, ...] = ()
+    stress_tone: bool = False
     sink: Sink | None = None
 
     @property
@@ -118,8 +111,6 @@ class Recorder:
         self._series: dict[str, _Series] = {}
         self.aggregates: dict[str, Array] = {}
         self._kernels: list[Bound] = []
-        self._harmonic_kernels: list[Bound] = []
-        self._harmonics: list[tuple[Array, Array]] = []
         self.recorded = 0
         self._check()
         self._sensors = self._sensor_arguments(padded=False)
@@ -127,8 +118,10 @@ class Recorder:
             arrays = {"p": [state.p], "u": list(state.u), "s": list(state.stress)}[quantity[0]]
             for name, array in zip(components_of(quantity, state.problem.axes), arrays, strict=True):
                 self._add(name, quantity, array)
-        for harmonic in request.harmonics:
-            self._add_harmonics(harmonic)
+        self._tones = {"p": ToneSums(state, request.harmonics, state.p)}
+        if request.stress_tone:
+            stresses = zip(state.problem.stresses, state.stress, strict=True)
+            self._tones |= {name: ToneSums(state, request.harmonics[:1], field) for name, field in stresses}
 
     def _check(self) -> None:
         request, points = self.request, self._state.problem.points
@@ -136,8 +129,8 @@ class Recorder:
         stresses = {f"s{name[1:]}" for name in valid}
         valid |= {f"u{name[1:]}" for name in valid} | {"u_non_staggered"}
         if self._state.problem.elastic is not None:
-            valid |= stresses
-        elif stresses & set(request.quantities):
+            valid |= stresses | {"s_non_staggered"}
+        elif (stresses | {"s_non_staggered"}) & set(request.quantities):
             raise CaseError("record: stresses require an elastic medium; set shear_speed")
         for quantity in request.quantities:
             if quantity not in valid:
@@ -156,17 +149,6 @@ class Recorder:
         if request.quantities and not 0 <= request.first < self._state.problem.steps:
             steps = self._state.problem.steps
             raise CaseError(f"sensor: the first recorded step, {request.first + 1}, is not between 1 and {steps}")
-        for harmonic in request.harmonics:
-            name = f"harmonics at {harmonic.frequency:g} Hz"
-            if not 0 <= harmonic.first < harmonic.last <= self._state.problem.steps or not harmonic.frequency > 0:
-                raise CaseError(
-                    f"record: {name} over steps {harmonic.first} to {harmonic.last}; expected a positive frequency and "
-                    "steps of the run"
-                )
-            nyquist_frequency = 0.5 / self._state.problem.dt
-            if harmonic.frequency > nyquist_frequency:
-                raise CaseError(f"record: {name} exceed the Nyquist frequency, {nyquist_frequency:g} Hz")
-            self._separation(harmonic)
 
     def _sensor_arguments(self, *, padded: bool) -> tuple[registry.SensorKind, dict[str, Any]]:
         """Return the kind and the kernel arguments of the sensors, for arrays (points,) or for padded rows."""
@@ -191,15 +173,15 @@ class Recorder:
             self._add_aggregate(name, quantity, array)
             return
         if not self.sensors:
-            self._kernels += self._shift(name[1])
+            self._kernels += self._shift(name, array)
             return
         ring_rows = max(1, min(_RING_BYTES // (self.sensors * self._state.real.itemsize), self._remaining_rows()))
         ring = self._state.backend.zeros((ring_rows, self.sensors), self._state.real)
         self._series[name] = _Series(name, ring, ring_rows)
         sensors = self._sensors
-        if quantity.endswith("_non_staggered"):
+        if quantity.endswith("_non_staggered") and (shifts := self._shift(name, array)):
             array = self._state.work[0:1]
-            self._kernels += self._shift(name[1])
+            self._kernels += shifts
             sensors = self._sensor_arguments(padded=True)
         sensor_kind, arguments = sensors
         spec, clock = registry.sample(sensor_kind, self._state.precision), self._state.clock
@@ -223,36 +205,24 @@ class Recorder:
         spec = registry.accumulate(kind, rule, state.precision)
         self._kernels.append(state.bind(spec, items=items, sensor={"field": array, **arguments}, result=result))
 
-    def _shift(self, axis: str) -> list[Bound]:
-        """Return the work that interpolates a velocity component to the grid's points, in padded rows (eq. 19)."""
-        state = self._state
-        component = state.problem.axes.index(axis)
-        shift = state.cached("shift", lambda: state.upload(operators.shift_table(state.problem)))
-        spectrum = state.work[0:1]
-        source = state.u[component : component + 1]
-        grid_axis = 3 - state.problem.dimensions + component
-        extension_kernels = state.continued(source, spectrum, state.parity_of(axis))
-        forward = (
-            [state.transforms.forward(None, spectrum)] if extension_kernels else state.forward(source, spectrum, 1)
-        )
-        return [
-            *extension_kernels,
-            *forward,
-            state.bind_spectral(registry.spectral_shift(grid_axis, state.precision), spectrum=spectrum, shift=shift),
-            state.transforms.inverse(spectrum),
-        ]
+    def _shift(self, name: str, source: Array) -> list[Bound]:
+        """Return the work that interpolates a component to the grid's points, in padded rows (eq. 19).
 
-    def _add_harmonics(self, harmonic: Harmonics) -> None:
-        state = self._state
-        factors = np.zeros((state.problem.steps, 2))
-        window = np.arange(harmonic.first, harmonic.last)
-        factors[window] = factors_of(harmonic.frequency, window, state.problem.dt)
-        cosine, sine = (state.backend.zeros(state.problem.points, state.real) for _ in range(2))
-        self._harmonics.append((cosine, sine))
-        spec = registry.harmonic("everywhere", state.precision)
-        members = {"cosine": cosine, "sine": sine, "factors": state.upload(factors), "clock": state.clock, "first": 0}
-        run = state.bind(spec, items=state.problem.points, sensor={"field": state.p}, **members)
-        self._harmonic_kernels.append(run)
+        A velocity is shifted along one axis, a shear stress along two, and a normal stress not at all.
+        """
+        state, axes = self._state, name[1:].partition("_")[0]
+        shift = state.cached("shift", lambda: state.upload(operators.shift_table(state.problem)))
+        spectrum, field = state.work[0:1], source.reshape(1, -1)
+        work: list[Bound] = []
+        for axis in axes if axes[0] != axes[-1] or len(axes) == 1 else "":
+            extension = [] if work else state.continued(field, spectrum, state.parity_of(axis))
+            in_place = bool(work or extension)
+            work += extension
+            work += [state.transforms.forward(None, spectrum)] if in_place else state.forward(field, spectrum, 1)
+            grid_axis = 3 - state.problem.dimensions + state.problem.axes.index(axis)
+            spec = registry.spectral_shift(grid_axis, state.precision)
+            work += [state.bind_spectral(spec, spectrum=spectrum, shift=shift), state.transforms.inverse(spectrum)]
+        return work
 
     def is_recording(self, t: int) -> tuple[bool, bool]:
         """Return whether sensors, and whether harmonics, are recorded in step t."""
@@ -261,7 +231,8 @@ class Recorder:
 
     def stages(self, sensors: bool, harmonics: bool) -> list[Stage]:
         """Return the stages that record the present fields for sensors and for harmonics; some may be messages."""
-        work = [*(self._kernels if sensors else ()), *(self._harmonic_kernels if harmonics else ())]
+        sums = [run for tone in self._tones.values() for run in tone.kernels] if harmonics else []
+        work = [*(self._kernels if sensors else ()), *sums]
         if self._state.local is None:
             return [Stage("record", ActionSequence(work))]
         return stages("record", *work)
@@ -321,8 +292,8 @@ class Recorder:
     def arrays(self) -> dict[str, Array]:
         """Return the accumulators over the grid, (points,) by name: raw aggregates, and sums of harmonics."""
         arrays = {name: array for name, array in self.aggregates.items() if name.endswith("_all")}
-        for k, (cosine, sine) in enumerate(self._harmonics):
-            arrays |= {f"cosine{k}": cosine, f"sine{k}": sine}
+        for of, sums in self._tones.items():
+            arrays |= {f"{name}{'' if of == 'p' else of}": array for name, array in sums.arrays.items()}
         return arrays
 
     def set_state(self, steps: int, rows: RowSet | None) -> None:
@@ -343,30 +314,18 @@ class Recorder:
 
     def clear_later_harmonics(self, steps: int) -> None:
         """Clear the sums of harmonics that begin after `steps` steps; a state may have those of an earlier window."""
-        for harmonic, sums in zip(self.request.harmonics, self._harmonics, strict=True):
-            if steps <= harmonic.first:
-                for array in sums:
-                    array[...] = 0
+        for sums in self._tones.values():
+            sums.clear_later(steps)
 
     def amplitude_and_phase(self, number: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Return amplitude (Pa) and phase (rad) of p = A cos(w t + phase), by index in `request.harmonics`."""
-        matrix, same_window = self._separation(self.request.harmonics[number])
-        if matrix is None:
-            cosine, sine = (self._state.host(array) for array in self._harmonics[number])
-        else:
-            row = 2 * same_window.index(number)
-            cosine, sine = (np.zeros(self._state.problem.shape, self.real) for _ in range(2))
-            for column, array in enumerate(array for k in same_window for array in self._harmonics[k]):
-                sums = self._state.host(array)
-                cosine += self.real.type(matrix[row, column]) * sums
-                sine += self.real.type(matrix[row + 1, column]) * sums
+        cosine, sine = self._tones["p"].amplitudes(number)
         return np.hypot(cosine, sine), np.arctan2(-sine, cosine)
 
-    def _separation(self, harmonic: Harmonics) -> tuple[npt.NDArray[np.float64] | None, list[int]]:
-        """Return the matrix that separates the tones with the window of a harmonic, and their indices."""
-        window, harmonics = (harmonic.first, harmonic.last), self.request.harmonics
-        same_window = [k for k, other in enumerate(harmonics) if (other.first, other.last) == window]
-        return separation([harmonics[k].frequency for k in same_window], *window, self._state.problem.dt), same_window
+    def stress_amplitudes(self) -> dict[str, npt.NDArray[np.complex128]]:
+        """Return the complex amplitudes A of the stresses Re(A exp(i w t)), Pa, at the first of the harmonics."""
+        parts = {name: sums.amplitudes(0) for name, sums in self._tones.items() if name != "p"}
+        return {name: cosine - 1j * sine.astype(np.float64) for name, (cosine, sine) in parts.items()}
 
 
 def series_of(name: str) -> str:

@@ -19,7 +19,8 @@ from seiche.ultrasound.weighted_sensors import nodes_of_elements
 
 #: Names of all records.
 _KINDS = ("", "_max", "_min", "_rms", "_max_all", "_min_all", "_final")
-RECORDS = (*(f"{quantity}{kind}" for quantity in "pus" for kind in _KINDS), "u_non_staggered", "I", "I_avg")
+_OTHERS = ("u_non_staggered", "s_non_staggered", "I", "I_avg")
+RECORDS = (*(f"{quantity}{kind}" for quantity in "pus" for kind in _KINDS), *_OTHERS)
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Sensor:
         frequency_window: first step and the one after the last for these; the recorded steps by default.
         frequency_response: centre (Hz) and relative width at half maximum of a Gaussian filter for the series of the
             pressure.
+        absorbed_power: whether to record the power (W/m3) that an elastic medium absorbs from a continuous wave of the
+            first of `frequencies`, at all points.
     """
 
     mask: npt.ArrayLike | None = None
@@ -51,6 +54,7 @@ class Sensor:
     frequencies: tuple[float, ...] = ()
     frequency_window: tuple[int, int] | None = None
     frequency_response: tuple[float, float] | None = None
+    absorbed_power: bool = False
 
     def __post_init__(self) -> None:
         """Convert a single record or frequency to a tuple; raise CaseError for values of other types."""
@@ -96,8 +100,13 @@ class Sensor:
         for name in self.record:
             if name[0] == "s" and not elastic:
                 raise CaseError(f"sensor.record: {name!r} requires an elastic medium; set medium.shear_speed")
-            if name in ("I", "I_avg") and elastic:
-                raise CaseError(f"sensor.record: {name!r} is not available in elastic media; record s and u")
+        if self.absorbed_power and not elastic:
+            raise CaseError(
+                "sensor.absorbed_power: requires an elastic medium; use thermal.heat_deposition for the amplitude in a "
+                "fluid"
+            )
+        if self.absorbed_power and not self.frequencies:
+            raise CaseError("sensor.absorbed_power: needs sensor.frequencies, which are missing")
 
     def points(self, grid: Grid) -> npt.NDArray[np.int64] | None:
         """Return the indices of the points of mask or cuboids.

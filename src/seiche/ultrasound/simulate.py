@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,16 +15,18 @@ import numpy.typing as npt
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.solver.estimate import warnings_of
+from seiche.ultrasound.absorbed_power import elastic_power
 from seiche.ultrasound.advice import estimates
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium, max_time_step, on_grid
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import MAX_POINTS, Elastic, Field, Pml, Problem
-from seiche.ultrasound.records import Harmonics, Request, components_of, half_step_later
+from seiche.ultrasound.records import Request, components_of, half_step_later
 from seiche.ultrasound.sensor import Sensor, filtered
 from seiche.ultrasound.solver import UltrasoundSolver
 from seiche.ultrasound.source import Source, smoothed, smoothed_about_axis
+from seiche.ultrasound.tones import Harmonics
 
 #: Points of the absorbing layer by number of dimensions, and its strength.
 PML_SIZES, PML_ALPHA = {1: 20, 2: 20, 3: 10}, 2.0
@@ -101,8 +103,9 @@ def simulate(
 
     Series are (n_sensors, n_times), aggregates (n_sensors,), whole-grid records have the grid's shape (without layers
     outside). Velocities have one entry per axis ("ux"), stresses one per pair of axes ("sxx", "sxy"). Series of cuboids
-    are in the order of the cuboids, each in C order. "I" is the intensity p u at the same points and times, "I_avg" its
-    mean. With frequencies, "p_amplitude" and "p_phase" are (n_frequencies, *grid).
+    are in the order of the cuboids, each in C order. "I" is the intensity p u (in elastic media, minus stress times
+    velocity) at the same points and times, "I_avg" its mean. With frequencies, "p_amplitude" and "p_phase" are
+    (n_frequencies, *grid).
 
     Args:
         grid: with its time steps; defaults are a Courant number of 0.3 and one crossing of the diagonal.
@@ -142,7 +145,7 @@ def simulate(
         device=device,
         precision=precision,
         scheme=scheme,
-        record=request_of(grid, sensor, layers),
+        record=request_of(grid, sensor, layers, elastic=problem.elastic is not None),
         threads=threads,
     )
     for line in solver.backend.notes if world.rank == 0 else ():
@@ -256,13 +259,13 @@ def _enlarged_indices(points: npt.NDArray[np.int64], shape: tuple[int, ...], lay
     return np.asarray(np.ravel_multi_index(shifted, layers.enlarged(shape)), np.int64)
 
 
-def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
-    """Return the request of a sensor to the solver."""
+def request_of(grid: Grid, sensor: Sensor, layers: Layers, *, elastic: bool = False) -> Request:
+    """Return the request of a sensor to the solver; in an `elastic` medium, intensities need stresses."""
     assert grid.steps is not None
     nodes = sensor.nodes(grid)
     quantities = [name for name in sensor.record if not name.endswith("_final") and name not in ("I", "I_avg")]
     if {"I", "I_avg"} & set(sensor.record):
-        quantities += ["p", "u_non_staggered"]
+        quantities += ["s_non_staggered" if elastic else "p", "u_non_staggered"]
     window = sensor.frequency_window or (sensor.first, grid.steps)
     return Request(
         points=_sensor_points(grid, sensor, layers),
@@ -271,6 +274,7 @@ def request_of(grid: Grid, sensor: Sensor, layers: Layers) -> Request:
         quantities=tuple(dict.fromkeys(quantities)),
         first=sensor.first,
         harmonics=tuple(Harmonics(f, *window) for f in sensor.frequencies),
+        stress_tone=sensor.absorbed_power,
     )
 
 
@@ -291,7 +295,7 @@ def results_of(solver: UltrasoundSolver, sensor: Sensor, layers: Layers) -> dict
     for name in sensor.record:
         if name in ("I", "I_avg"):
             for axis in axes:
-                product = (series["p"] * half_step_later(series[f"u{axis}_non_staggered"])).T
+                product = _intensity(series, axis, axes).T
                 results[f"I{axis}{name[1:]}"] = product if name == "I" else product.mean(axis=1)
             continue
         for key in components_of(name, axes):
@@ -308,4 +312,16 @@ def results_of(solver: UltrasoundSolver, sensor: Sensor, layers: Layers) -> dict
         harmonics = [recorder.amplitude_and_phase(k) for k in range(len(sensor.frequencies))]
         results["p_amplitude"] = np.stack([amplitude[inside] for amplitude, _ in harmonics])
         results["p_phase"] = np.stack([phase[inside] for _, phase in harmonics])
+    if sensor.absorbed_power:
+        stresses = recorder.stress_amplitudes()
+        results["absorbed_power"] = elastic_power(stresses, sensor.frequencies[0], solver.problem)[inside]
     return results
+
+
+def _intensity(series: Mapping[str, npt.NDArray[Any]], axis: str, axes: Sequence[str]) -> npt.NDArray[Any]:
+    """Return the component p u of the intensity, (times, sensors), in an elastic medium -s u."""
+    velocities = {other: half_step_later(series[f"u{other}_non_staggered"]) for other in axes}
+    if "p" in series and "sxx_non_staggered" not in series:
+        return np.asarray(series["p"] * velocities[axis])
+    terms = (series[f"s{min(axis, k)}{max(axis, k)}_non_staggered"] * velocities[k] for k in axes)
+    return np.asarray(-sum(terms))

@@ -108,7 +108,9 @@ class ResultFile(Final):
         setup, table = self._setup, self._setup.case.heat
         if table is None:
             return {}
-        heat = heat_deposition(arrays["p_amplitude"][0], setup.case.record.frequencies[0], setup.medium)
+        heat = arrays.pop("absorbed_power", None)
+        if heat is None:
+            heat = heat_deposition(arrays["p_amplitude"][0], setup.case.record.frequencies[0], setup.medium)
         tissue = Tissue(setup.medium.density, table.heat_capacity, table.conductivity, table.perfusion)
         grid, run = setup.grid, setup.case.run
         state = Bioheat(

@@ -74,7 +74,8 @@ class UltrasoundCaseRun(CaseRun):
             losses += (problem.elastic,)
         request = setup.request
         record = (request.points, request.nodes, request.weights, request.quantities, request.first)
-        tones = tuple((tone.frequency, tone.last - tone.first) for tone in request.harmonics)
+        tones: tuple[Any, ...] = tuple((tone.frequency, tone.last - tone.first) for tone in request.harmonics)
+        tones += ("stress",) if request.stress_tone else ()
         begin = setup.sensor.frequency_window[0] if setup.sensor.frequency_window is not None else 0
         return {
             "geometry": Match(_digest(grid), "grid or time step"),

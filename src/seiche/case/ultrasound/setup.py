@@ -136,7 +136,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     problem = problem_of(grid, medium, source, layers)
     check_frequencies(case, problem)
     limit = check_stability(problem, case.run.scheme, "grid")
-    request = request_of(grid, sensor, layers)
+    request = request_of(grid, sensor, layers, elastic=case.medium.is_elastic)
     notes = slow_extent_advice(problem)
     return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
 
@@ -278,6 +278,7 @@ def sensor_of(case: UltrasoundCase, grid: Grid, mask: npt.NDArray[np.bool_] | No
         frequencies=record.frequencies,
         frequency_window=window,
         frequency_response=None if response is None else (response.center, response.width),
+        absorbed_power=case.heat is not None and case.medium.is_elastic,
     )
 
 

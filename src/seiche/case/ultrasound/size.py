@@ -220,10 +220,12 @@ def _records(case: UltrasoundCase, grid: Grid, layers: Layers) -> tuple[Sensor, 
     sensor, ring = sensor_of(case, grid, None), case.record.ring
     if ring is None:
         sensor.check(grid)
-        return sensor, request_of(grid, sensor, layers)
+        return sensor, request_of(grid, sensor, layers, elastic=case.medium.is_elastic)
     check_axes("record.ring.center", ring.center, grid)
     sides = 2 * math.pi * ring.radius, 4 * math.pi * ring.radius**2
     spacing, dimensions = min(grid.spacings), len(grid.shape)
     count = round(sides[dimensions - 2] / spacing ** (dimensions - 1)) if dimensions > 1 else 2
     points = np.broadcast_to(np.zeros(1, np.int64), (max(1, count),))
-    return sensor, replace(request_of(grid, sensor, layers), points=points, nodes=None, weights=None)
+    return sensor, replace(
+        request_of(grid, sensor, layers, elastic=case.medium.is_elastic), points=points, nodes=None, weights=None
+    )
