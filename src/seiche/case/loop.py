@@ -64,7 +64,7 @@ class RunLoop:
         outputs.begin(last)
         self._begin, self._first = time.monotonic(), solver.step
         chunk, chunk_end, stopped = 1, None, None
-        with self._with_last_checkpoint():
+        with self._with_last_checkpoint(), outputs.counters.counting():
             while solver.step < target:
                 reached = solver.step
                 with outputs.timed("run control"):

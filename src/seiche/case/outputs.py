@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from seiche.case.kind import CaseRun
 from seiche.case.output import Output
 from seiche.io.background import BackgroundWriter, Job
+from seiche.observe.counters import ProcessCounters
 from seiche.report.page_size import PageSize, page
 
 
@@ -24,6 +26,7 @@ class Outputs:
         """Schedule the `outputs` of `run`, with at most `limit` states in flight to the disk."""
         self._solver, self._monitor, self._limit = run.solver, run.monitor, limit
         self.items = list(outputs)
+        self.counters = ProcessCounters()
         self.writer = BackgroundWriter(run.solver.world, limit, label=run.solver.backend.annotate)
         #: Host time between steps by activity, s.
         self.seconds: dict[str, float] = {"monitor": 0.0, **{output.label: 0.0 for output in self.items}}
@@ -34,13 +37,12 @@ class Outputs:
         #: Jobs of that state.
         self._unchecked: list[Job] = []
 
-    def host_overhead(self) -> dict[str, float]:
-        """Return the host time outside timed steps by activity, s."""
-        return {**self._solver.timers.host_seconds(), **self.seconds, "wait for output": self.writer.waited}
-
-    def writing_seconds(self) -> dict[str, float]:
-        """Return the time in which this rank wrote to files by activity, s: beside and after the steps."""
-        return {**self.writer.seconds, **({"after the last step": self._ending} if self._ending else {})}
+    def measured(self) -> dict[str, dict[str, Any]]:
+        """Return host time outside timed steps and time of writing by activity, s, and counts of the processor."""
+        overhead = {**self._solver.timers.host_seconds(), **self.seconds, "wait for output": self.writer.waited}
+        ending = {"after the last step": self._ending} if self._ending else {}
+        writing = {**self.writer.seconds, **ending}
+        return {"host_overhead": overhead, "writing": writing, "counters": self.counters.as_dict()}
 
     def begin(self, last: int) -> None:
         """Prepare all outputs for the steps up to `last`."""

@@ -38,6 +38,7 @@ class PerformanceReport:
         host_overhead: host time between steps by activity, s.
         set_up: time of the stages of the set-up of this rank, s.
         writing: time in which this rank wrote to files, by output, s.
+        counters: counts of the processor in the steps of this rank, or why there are none.
     """
 
     solver: SolverBase
@@ -46,6 +47,7 @@ class PerformanceReport:
     host_overhead: Mapping[str, float]
     set_up: Mapping[str, float] = field(default_factory=dict)
     writing: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, Any] = field(default_factory=dict)
 
     def set_up_seconds(self) -> dict[str, float]:
         """Return the greatest times of the ranks for each stage of the set-up, s."""
@@ -87,6 +89,7 @@ class PerformanceReport:
             sites=solver.items,
             set_up=self.set_up,
             writing=self.writing,
+            counters=self.counters,
         )
 
     def as_text(self) -> str:

@@ -361,8 +361,8 @@ class Simulation(Described, Closing):
 
     def performance(self) -> PerformanceReport:
         """Return the performance report of the completed steps."""
-        times = self.outputs.host_overhead(), self.set_up.seconds(), self.outputs.writing_seconds()
-        return PerformanceReport(self.solver, self.seconds, self._bandwidth, *times)
+        measured = {"set_up": self.set_up.seconds(), **self.outputs.measured()}
+        return PerformanceReport(self.solver, self.seconds, self._bandwidth, **measured)
 
     def _finish(self, stopped: str | None) -> Outcome:
         files = self.outputs.finish(self.setup.case.output.page())

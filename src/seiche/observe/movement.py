@@ -45,6 +45,7 @@ class RankRecord:
     host_overhead: dict[str, float]
     set_up: dict[str, float]
     writing: dict[str, float]
+    counters: dict[str, Any]
     samples: tuple[Sample, ...]
 
 
@@ -107,6 +108,11 @@ class Movement:
         groups = {"host": host, "hybrid": self.hybrid() if host is not None else None}
         return {**tree.as_dict(), **{name: group.as_dict() for name, group in groups.items() if group is not None}}
 
+    def _counters(self) -> dict[str, Any]:
+        """Return the counts of all ranks by name, or the first reason why a rank has none."""
+        reasons = [record.counters["unavailable"] for record in self.ranks if "unavailable" in record.counters]
+        return {"unavailable": reasons[0]} if reasons else _by_name([record.counters for record in self.ranks])
+
     def as_dict(self) -> dict[str, Any]:
         """Return the records as lists over ranks."""
         return {
@@ -125,6 +131,7 @@ class Movement:
             "host_overhead": _by_name([record.host_overhead for record in self.ranks]),
             "set_up": _by_name([record.set_up for record in self.ranks]),
             "writing": _by_name([record.writing for record in self.ranks]),
+            "counters": self._counters(),
             "messages": [[source, *sent] for source, record in enumerate(self.ranks) for sent in record.sent],
         }
 
@@ -148,6 +155,7 @@ def gather_movement(
     sites: int,
     set_up: Mapping[str, float] | None = None,
     writing: Mapping[str, float] | None = None,
+    counters: Mapping[str, Any] | None = None,
 ) -> Movement | None:
     """Return the records of all ranks on rank 0, None elsewhere (collective).
 
@@ -163,6 +171,7 @@ def gather_movement(
         sites: number of items of this rank.
         set_up: seconds of the stages of the set-up of this rank.
         writing: seconds in which this rank wrote to files, by output.
+        counters: counts of the processor (`ProcessCounters.as_dict`).
     """
     times, frequency = timers.times(), stage_frequency(phases, weights)
     record = RankRecord(
@@ -177,6 +186,7 @@ def gather_movement(
         host_overhead=dict(host_overhead),
         set_up=dict(set_up or {}),
         writing=dict(writing or {}),
+        counters=dict(counters or {}),
         samples=tuple(timers.samples)[-STORED_SAMPLES:],  # more samples are stored for a trace
     )
     max_elapsed = float(world.allreduce_max(np.array([elapsed]))[0])

@@ -10,6 +10,7 @@ from seiche.observe.efficiency import scaling
 from seiche.observe.progress import unit_of_rate
 from seiche.report.html import bars, cards, escape, number, page, section, table
 from seiche.report.losses import losses
+from seiche.report.processor import counts_of
 from seiche.report.scaling_chart import efficiency_plot, speedup_plot
 from seiche.report.series import Entry, RunSeries, series_of
 
@@ -107,7 +108,7 @@ def _efficiencies(series: RunSeries) -> str:
         stored = [(entry.summary.get("efficiency") or {}).get(group) or {} for entry in entries]
         keys = dict.fromkeys(key for values in stored for key in values if key != "elements")
         rows += [(f"{group}: {key.replace('_', ' ')}", *(_factor(v.get(key)) for v in stored)) for key in keys]
-    rows += _output_scaling(entries)
+    rows += _computation(entries) + _output_scaling(entries)
     missing = [entry.name for entry in entries if entry.tree is None]
     curves = {name: [getattr(entry.tree, key, None) for entry in entries] for _, name, key in _TREE if key in _CURVES}
     note = (
@@ -123,6 +124,24 @@ def _efficiencies(series: RunSeries) -> str:
 
 def _factor(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
+
+
+def _computation(entries: Sequence[Entry]) -> list[tuple[str, ...]]:
+    """Return instructions per cycle, frequency and scaling of instructions, if every run counted them."""
+    counts = [counts_of(entry.summary.get("movement") or {}) for entry in entries]
+    per_work = [
+        count.instructions / entry.summary["steps"] / entry.work
+        for count, entry in zip(counts, entries, strict=True)
+        if count is not None
+    ]
+    if len(per_work) < len(entries):
+        return []
+    known = [count for count in counts if count is not None]
+    return [
+        ("instructions per cycle", *(f"{count.ipc:.3f}" for count in known)),
+        ("frequency, GHz", *(f"{count.frequency * 1e-9:.3f}" for count in known)),
+        ("scaling of instructions", *(f"{scaling(per_work[0], value):.3f}" for value in per_work)),
+    ]
 
 
 def _output_scaling(entries: Sequence[Entry]) -> list[tuple[str, ...]]:

@@ -29,6 +29,7 @@ from seiche.report.html import (
 from seiche.report.losses import host_sentences, hybrid_sentences, losses, range_text
 from seiche.report.motion import is_motion, read_motion, snapshot_png
 from seiche.report.predicted import compare_with_prediction, memory_roof
+from seiche.report.processor import processor_section
 from seiche.report.summary import find_summary, read_summary, summary_errors
 from seiche.report.target_section import target_section
 
@@ -91,7 +92,7 @@ def text(summary: Summary, machine: Machine | None = None, *, folder: Path | Non
     body += [_prediction(summary, machine), _roofline(summary, machine)]
     if movement:
         body += [_messages(movement, summary["ranks"]), _memory(movement)]
-        body.append(_outside_steps(movement))
+        body += [processor_section(movement), _outside_steps(movement)]
     body += [_results(summary), *(_snapshots(summary, folder) if folder is not None else []), _footer(summary)]
     return page(f"{summary['case']}: run report", [part for part in body if part])
 

@@ -16,6 +16,7 @@ import seiche
 from seiche.errors import CaseError
 from seiche.io import files
 from seiche.observe.efficiency import host_efficiency
+from seiche.report.processor import counts_of
 
 #: Version of the format, and the beginning of every file; only files that begin with it are replaced.
 VERSION = "3.6"
@@ -40,6 +41,8 @@ def talp_content(summary: Mapping[str, Any]) -> Json:
     useful = [max(0.0, elapsed - m - w) for m, w in zip(messages, waited, strict=True)]
     run.add("Global", elapsed, movement["useful_s"] if not on_gpu else useful, messages, waited)
     run.regions["Global"] |= _gpu(tree, movement, run.ranks) if on_gpu else {}
+    if (counts := counts_of(movement)) is not None:
+        run.regions["Global"] |= {"cycles": round(counts.cycles), "instructions": round(counts.instructions)}
     run.regions["Global"]["numMpiCalls"] = round(sum(row[2] for row in movement["messages"]) * summary["steps"])
     set_up = [sum(times) for times in zip(*(movement.get("set_up") or {}).values(), strict=True)]
     if set_up:
