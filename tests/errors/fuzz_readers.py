@@ -46,7 +46,7 @@ from seiche.io.arrays import HDF5_ERRORS, one_line, read_npy, read_npz
 from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, write_surfaces
 from seiche.io.checkpoint import ALL, read_checkpoint, write_checkpoint
 from seiche.io.formats import kwave_output
-from seiche.io.formats.benchpress import read_copies, read_injection, read_ping_pongs
+from seiche.io.formats.benchpress import read_collectives, read_copies, read_injection, read_ping_pongs
 from seiche.io.formats.columns import read_time_table, read_weights
 from seiche.io.formats.extraction import (
     ExtractionField,
@@ -211,6 +211,7 @@ OWNER = json.dumps(
     {"host": "h", "boot": "b", "namespace": "n", "pid": 1, "began": "2", "what": "a run", "nonce": "0123456789abcdef"}
 )
 #: What writes a valid file and what reads it, by the name of the file.
+COLLECTIVES = ("Cuda-Aware", ""), ("3-Step", ""), ("3-Step", ", Extra Message"), ("3-Step", ", Duplicate DevPtr")
 READERS: dict[str, tuple[Writer, Callable[[Path], Any]]] = {
     "case.toml": (words(toml_of(tube_tables())), read_case),
     "blood.toml": (copy_of(CASES / "blood.toml"), read_case),
@@ -262,6 +263,10 @@ READERS: dict[str, tuple[Writer, Callable[[Path], Any]]] = {
     "node_pong.out": (
         words("Timing Max-Rate CPU Ping-Pongs\nSize 1\t1e-6\t\nSize 2\t1e-6\t2e-6\t\n"),
         lambda path: read_injection(path, shared=True),
+    ),
+    "all_to_all.out": (
+        words("".join(f"{name} Alltoall{rest}:\n1e-6\t2e-6\t\n" for name, rest in COLLECTIVES)),
+        read_collectives,
     ),
     **MORE_READERS,
     "run.lock": (words(OWNER), lambda path: lock._owner_at(path)),

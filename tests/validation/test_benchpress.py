@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from benchpress_files import summit_times, write_summit_files
 from seiche.cli import main
 from seiche.errors import FormatError
-from seiche.io.formats.benchpress import read_copies, read_injection, read_ping_pongs
+from seiche.io.formats.benchpress import read_collectives, read_copies, read_injection, read_ping_pongs
 from seiche.machine.laws.curve import Curve
 from seiche.machine.laws.file import read_machine
 from seiche.machine.laws.fit import errors, fit, least_squares, warnings_of
@@ -207,3 +208,49 @@ def test_files_of_another_kind_are_rejected(tmp_path: Path) -> None:
         read_copies(path)
     path.write_text(ROW + "app 0: log of the batch system\nanything\t?\n")
     assert read_ping_pongs(path)["cpu", "on-socket"].seconds.tolist() == [1e-6] * 18
+
+
+COLLECTIVES = """Cuda-Aware Alltoallv:
+1e-05\t2e-05\t
+
+3-Step Alltoallv:
+Nmsgs 12, Bytes 48
+3e-05\t4e-05\t
+
+3-Step Alltoallv, Extra Message:
+5e-05\t6e-05\t
+
+3-Step Alltoallv, Duplicate DevPtr:
+-1\t7e-05\t
+
+
+"""
+
+
+def test_collectives_are_read_by_section_and_strategy(tmp_path: Path) -> None:
+    path = tmp_path / "all_to_all_v_2.1.out"
+    path.write_text("WARNING: a device is busy\n" + COLLECTIVES + COLLECTIVES.replace("1e-05", "8e-05"))
+    first, second = read_collectives(path)
+    assert {name: times.tolist()[1] for name, times in first.items()} == {
+        "device": 2e-5,
+        "three-step": 4e-5,
+        "extra-message": 6e-5,
+        "duplicate-pointer": 7e-5,
+    }
+    assert (first["device"][0], second["device"][0]) == (1e-5, 8e-5)
+    assert np.isnan(first["duplicate-pointer"][0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("5e-05", "-5e-05", "line 9: a time is not positive"),
+        ("5e-05\t", "", "whole file: expected one row of equal length for each of four strategies"),
+        ("Cuda-Aware", "Device", "whole file: expected one row of equal length for each of four strategies"),
+    ],
+)
+def test_collectives_that_are_broken_are_named(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    path = tmp_path / "all_to_all_2.1.out"
+    path.write_text(COLLECTIVES.replace(old, new))
+    with pytest.raises(FormatError, match=re.escape(expected)):
+        read_collectives(path)

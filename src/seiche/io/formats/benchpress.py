@@ -32,7 +32,15 @@ LocalityName: TypeAlias = Literal["on-socket", "on-node", "off-node"]
 _PAIR = re.compile(r"(CPU|GPU)(?: on rank)? (\d{1,9}) and \1(?: on rank)? (\d{1,9}):$")
 _COPY = re.compile(r"CPU (\d{1,9}), GPU (\d{1,9})(?: <-> GPU (\d{1,9}))?:$")
 _ROW = re.compile(r"Size (\d{1,12})$")
+_STRATEGY = re.compile(r"(Cuda-Aware|3-Step) Alltoallv?((?:, Extra Message|, Duplicate DevPtr)?):$")
 _HEADERS = ("Memcpy", "Timing")
+#: Names of strategies in the files and in `machine.laws.strategies`.
+_STRATEGIES = {
+    "Cuda-Aware": "device",
+    "3-Step": "three-step",
+    "3-Step, Extra Message": "extra-message",
+    "3-Step, Duplicate DevPtr": "duplicate-pointer",
+}
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,33 @@ def read_injection(path: str | os.PathLike[str], *, shared: bool) -> dict[str, I
     return result
 
 
+def read_collectives(path: str | os.PathLike[str]) -> list[dict[str, Floats]]:
+    """Return the sections of an `all_to_all` or `all_to_all_v` file: seconds (n,) by strategy for 1, 2, 4 ... words.
+
+    Times that were not measured (-1 in the file) are NaN. The second section of an `all_to_all_v` file is an exchange
+    by one message for each pair, the first by a call of the library.
+
+    Raises:
+        FormatError: the text is not in this format.
+    """
+    sections: list[dict[str, Floats]] = []
+    name = ""
+    for number, line in enumerate(_text(Path(path)).splitlines(), start=1):
+        if match := _STRATEGY.match(line.strip()):
+            name = _STRATEGIES[match[1] + match[2]]
+            if not sections or name in sections[-1]:
+                sections.append({})
+        elif name and name not in sections[-1] and line.strip() and _are_numbers(line.split()):
+            times = np.array([float(column) for column in line.split()])
+            if not ((times > 0) | (times == -1)).all():
+                raise FormatError(path, f"line {number}", "a time is not positive")
+            sections[-1][name] = np.where(times > 0, times, np.nan)
+    lengths = {len(times) for section in sections for times in section.values()}
+    if len(lengths) != 1 or any(len(section) != len(_STRATEGIES) for section in sections):
+        raise FormatError(path, "whole file", "expected one row of equal length for each of four strategies")
+    return sections
+
+
 def locality(first: int, second: int, ranks: int, sockets: int) -> LocalityName:
     """Return the class of two ranks that fill nodes of `ranks` one after the other, socket by socket."""
     if first // ranks != second // ranks:
@@ -148,11 +183,7 @@ def _minima(rows: Mapping[tuple[str, str], Sequence[Floats]]) -> dict[tuple[str,
 def _labelled_times(path: Path) -> list[tuple[int, str, list[float]]]:
     """Return (line number, label, numbers) of headers and rows before the batch log; headers have no numbers."""
     entries: list[tuple[int, str, list[float]]] = []
-    try:
-        text = path.read_text(encoding="ascii")
-    except UnicodeDecodeError as error:
-        raise FormatError(path, f"byte {error.start}", "not plain text") from error
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_text(path).splitlines(), start=1):
         label, *columns = line.rstrip("\t ").split("\t")
         if label.startswith(("app 0:", "----")):
             break
@@ -164,6 +195,13 @@ def _labelled_times(path: Path) -> list[tuple[int, str, list[float]]]:
     if not any(times for _, _, times in entries):
         raise FormatError(path, "line 1", "no times in this file")
     return entries
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"byte {error.start}", "not plain text") from error
 
 
 def _are_numbers(columns: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from seiche.errors import CaseError, FormatError
 from seiche.io.files import replacing
 from seiche.machine.laws.curve import Curve, Piece
-from seiche.machine.laws.models import LOCALITIES, TYPICAL_SHARING, Locality, MessageModel
+from seiche.machine.laws.models import LOCALITIES, TYPICAL_GAP, TYPICAL_SHARING, Locality, MessageModel
 from seiche.machine.laws.strategies import Paths
 
 SCHEMA: Final = "seiche-machine"
@@ -247,7 +247,7 @@ class Machine(_Section):
                 measured = self.measured(path, name)
                 duplex = measured.duplex if measured is not None and both_ways else None
                 curves[name] = self.curve(path, name).slower(duplex or 1.0)
-        return MessageModel(curves, self.node_rate(path), gaps)
+        return MessageModel(curves, self.node_rate(path), gaps, TYPICAL_GAP if base == "host" else 1.0)
 
     def node_rate(self, path: PathName) -> float:
         """Return the injection rate limit (B/s) of a node over a path.

@@ -99,9 +99,9 @@ def _message_time(machine: Machine, path: PathName, exchanged: Sequence[tuple[Lo
         if messages is None or locality_class not in messages.curves:
             return math.inf
         piece = messages.curves[locality_class].piece(size)
-        gap = messages.gaps.get(locality_class, piece.alpha)
+        gap = messages.gap(locality_class, size)
         beta = max(piece.beta, senders / messages.node_rate) if locality_class == "off-node" else piece.beta
-        total += (piece.alpha if index == 0 else min(gap, piece.alpha)) + size * beta
+        total += (piece.alpha if index == 0 else gap) + size * beta
     return total
 
 

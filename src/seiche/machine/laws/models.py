@@ -16,8 +16,12 @@ from seiche.machine.laws.curve import Curve
 #: Locality class of the two ends of a message: same NUMA node, same host, different hosts.
 Locality: TypeAlias = Literal["on-socket", "on-node", "off-node"]
 LOCALITIES: tuple[Locality, ...] = ("on-socket", "on-node", "off-node")
-#: Serialised fraction of the start-up times of copies over one engine where none was measured (eq. 9; Summit).
-TYPICAL_SHARING = 0.5
+#: Serialised fraction of the start-up times of copies over one engine where none was measured: copies of 1 to 6
+#: processes from a GPU of Summit (BenchPress, memcpy_mult, all sizes; theory/movement, eq. 9).
+TYPICAL_SHARING = 0.58
+#: Gap over latency of messages between host memories where no gap was measured: that of both machines without GPUs in
+#: benchmarks/machines (theory/movement, section 3).
+TYPICAL_GAP = 0.38
 
 
 def max_rate(curve: Curve, size: float, senders: int, node_rate: float = math.inf) -> float:
@@ -67,16 +71,50 @@ def shared_copy(curve: Curve, size: float, copies: int, sigma: float = TYPICAL_S
     return piece.alpha * (1 + sigma * (copies - 1)) + piece.beta * size
 
 
+def shared_round_trip(
+    to_host: Curve, to_device: Curve, size: float, copies: int, *, sigma: float, between: float
+) -> float:
+    """Return the time in which `copies` processes copy `size` bytes to the host, communicate, and copy them back.
+
+    Each process works independently of the others (eq. 13a). The last one starts its messages when all copies to the
+    host are complete; by then the others have copied back. All start-up times share the engine.
+
+    Args:
+        to_host: copies to the host.
+        to_device: copies to the device.
+        size: bytes of all processes.
+        copies: number of processes.
+        sigma: serialised fraction of the start-up times.
+        between: seconds of the messages of a process.
+    """
+    down, up = to_host.piece(size), to_device.piece(size)
+    latency = down.alpha + up.alpha
+    engine = copies * sigma * latency
+    last_process = latency + (copies - 1) * sigma * max(down.alpha, up.alpha) + between
+    return (down.beta + up.beta) * size + max(engine, last_process)
+
+
 @dataclass(frozen=True)
 class MessageModel:
     """Messages between processes, or between GPUs, by locality class.
 
-    `node_rate` is the injection rate limit of a node, bytes per second; `gaps` are seconds by class, alpha by default.
+    `node_rate` is the injection rate limit of a node, bytes per second; `gaps` are seconds by class. The gap of a class
+    without one is alpha multiplied by `typical_gap`.
     """
 
     curves: Mapping[str, Curve]
     node_rate: float = math.inf
     gaps: Mapping[str, float] = field(default_factory=dict)
+    typical_gap: float = 1.0
+
+    def gap(self, name: str, size: float) -> float:
+        """Return the additional latency of each message of `size` bytes after the first; at most alpha.
+
+        Raises:
+            KeyError: the class has no curve.
+        """
+        alpha = self.curves[name].piece(size).alpha
+        return min(alpha, self.gaps.get(name, self.typical_gap * alpha))
 
     def seconds(self, counts: Mapping[str, float], size: float, senders: int = 1) -> float:
         """Return the time in which a process sends `counts` messages (by class, may be means) of `size` bytes (eq. 10).
@@ -91,8 +129,7 @@ class MessageModel:
             if count <= 0:
                 continue
             piece = self.curves[name].piece(size)
-            gap = self.gaps.get(name)
-            total += count * piece.alpha if gap is None else piece.alpha + max(0.0, count - 1) * gap
+            total += min(count, 1.0) * piece.alpha + max(0.0, count - 1) * self.gap(name, size)
             share = senders / self.node_rate if name == "off-node" else 0.0
             total += count * size * max(piece.beta, share)
         return total

@@ -38,7 +38,8 @@ def exchange_times(
     if paths.d2h and paths.h2d:
         times["three-step"] = exchange_time("three-step", paths, replace(layout, processes=1), size)
         for name in _WITH_HELPERS if layout.processes > 1 else ():
-            times[name] = exchange_time(name, paths, layout, size, whole_messages=whole_messages)
+            options = {"whole_messages": whole_messages, "empty_messages": exchanges_pairwise(machine)}
+            times[name] = exchange_time(name, paths, layout, size, **options)
     for direct, path in _DIRECT.items():
         messages = machine.messages(path if gpus else "host", both_ways=True) if gpus or direct == "mpi" else None
         required = [name for name, count in layout.counts().items() if count > 0]
@@ -51,6 +52,11 @@ def exchange_times(
                 # Two barriers, before and after the copies.
                 times[direct] += 2 * float(host.curves["on-socket"].seconds(0)) * (layout.gpus - 1).bit_length()
     return times
+
+
+def exchanges_pairwise(machine: Machine) -> bool:
+    """Return whether the MPI library exchanges with one process after the other, empty messages included."""
+    return any(name in str(machine.hardware.get("mpi", "")) for name in ("Open MPI", "Spectrum MPI"))
 
 
 def _host_paths(machine: Machine) -> Paths:

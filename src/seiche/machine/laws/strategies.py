@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from seiche.machine.laws.curve import Curve
-from seiche.machine.laws.models import TYPICAL_SHARING, MessageModel, shared_copy
+from seiche.machine.laws.models import TYPICAL_SHARING, MessageModel, shared_round_trip
 
 Strategy: TypeAlias = Literal["device", "three-step", "extra-message", "duplicate-pointer"]
 _T = TypeVar("_T")
@@ -56,11 +56,18 @@ class Paths:
 
 
 def exchange_time(
-    strategy: Strategy, paths: Paths, layout: Topology, size: float, *, whole_messages: bool = False
+    strategy: Strategy,
+    paths: Paths,
+    layout: Topology,
+    size: float,
+    *,
+    whole_messages: bool = False,
+    empty_messages: bool = False,
 ) -> float:
     """Return the time of an exchange in which every GPU sends `size` bytes to each other one (eq. 13).
 
     Helper processes transfer `whole_messages` (Alltoallv) or a part of each (Alltoall). Empty exchanges take no time.
+    With `empty_messages` the library also exchanges the empty messages of an Alltoallv, each for the gap.
 
     Raises:
         ValueError: a path of the strategy is missing.
@@ -78,16 +85,14 @@ def exchange_time(
         return float(to_host.seconds(array_bytes)) + staged + float(to_device.seconds(array_bytes))
     helper_counts = {name: count / k for name, count in counts.items()} if whole_messages else counts
     among_helpers = paths.host.seconds(helper_counts, size if whole_messages else size / k, layout.gpus * k)
+    if whole_messages and empty_messages:
+        among_helpers += sum((1 - 1 / k) * count * paths.host.gap(name, 0) for name, count in counts.items() if count)
     if strategy == "extra-message":
         scatter_gather = 2 * (k - 1) * float(paths.host.curves["on-socket"].seconds(array_bytes / k))
         return (
             float(to_host.seconds(array_bytes)) + scatter_gather + among_helpers + float(to_device.seconds(array_bytes))
         )
-    return (
-        shared_copy(to_host, array_bytes, k, paths.sigma)
-        + among_helpers
-        + shared_copy(to_device, array_bytes, k, paths.sigma)
-    )
+    return shared_round_trip(to_host, to_device, array_bytes, k, sigma=paths.sigma, between=among_helpers)
 
 
 def _required(value: _T | None, strategy: str, description: str) -> _T:
