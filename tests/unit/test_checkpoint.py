@@ -122,6 +122,32 @@ def test_chunks_join_without_seam(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_array_equal(state["a"], np.arange(50) * 2)
 
 
+@pytest.mark.parametrize("span", [0, 1 << 22], ids=["search", "table"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_any_rows_of_overlapping_chunks_are_read_by_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, span: int
+) -> None:
+    """Rows in order, reversed, interleaved and at random; requests of ranges, of every third row, and at random."""
+    monkeypatch.setattr(checkpoint_format, "CHUNK_ROWS", 16)
+    monkeypatch.setattr(checkpoint_rows, "_TABLE_SPAN", span)
+    monkeypatch.setattr(World, "threads", lambda world, requested=None: threads)
+    generator, n = np.random.default_rng(6), 200
+    values = generator.random((n, 3), np.float32)
+    orders = [np.arange(n), np.arange(n)[::-1], np.r_[np.arange(0, n, 2), np.arange(1, n, 2)], generator.permutation(n)]
+    requests = [
+        np.arange(n),
+        np.arange(40, 97),
+        np.arange(199, 3, -1),
+        np.arange(1, n, 3),
+        generator.permutation(n)[:50],
+    ]
+    for written in orders:
+        _write(tmp_path / "state", written, a=values[written])
+        for keys in requests:
+            rows = read_checkpoint(tmp_path / "state", WORLD, {"sites": keys}).rows["sites"]
+            np.testing.assert_array_equal(rows.arrays["a"][:], values[keys])
+
+
 def _chunks_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Return a list to which the row set and the first row of every chunk are added that is read."""
     read: list[tuple[str, int]] = []

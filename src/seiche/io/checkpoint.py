@@ -162,7 +162,8 @@ def inspect_checkpoint(path: str | os.PathLike[str]) -> CheckpointMetadata:
 def read_checkpoint(path: str | os.PathLike[str], world: World, keys: Mapping[str, Keys]) -> State:
     """Return the state in a checkpoint with the rows `keys` of this rank (collective).
 
-    Only chunks with a requested row are read, one at a time. If the ranks request all rows, every byte is verified.
+    Only chunks with a requested row are read, one at a time by each of `world.threads()` threads. If the ranks request
+    all rows, every byte is verified.
 
     Args:
         path: name of the checkpoint.
@@ -182,7 +183,8 @@ def read_checkpoint(path: str | os.PathLike[str], world: World, keys: Mapping[st
         stored = metadata.rows
         if metadata.version == 1:
             stored = dict(zip(keys, stored.values(), strict=False))
-        rows = {name: read_rows(source, file, stored[name], keys[name]) for name in keys if name in stored}
+        names, threads = [name for name in keys if name in stored], world.threads()
+        rows = {name: read_rows(source, file, stored[name], keys[name], threads) for name in names}
         state = State(metadata.step, rows, read_replicated_arrays(source, file, metadata), metadata.attributes)
     return state
 
