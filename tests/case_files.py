@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from seiche.case.flow.check import describe
@@ -22,6 +23,21 @@ from seiche.case.source import CaseFile
 from seiche.errors import CaseError, FormatError
 
 SOURCE = "case.toml"
+
+
+def cell_state(run: Any) -> tuple[np.ndarray, str]:
+    """Return vertices, velocities, identifiers and memory of all cells with the state of openings, and the description.
+
+    The argument is a `BloodRun`; the function is collective.
+    """
+    arrays = [
+        array.ravel()
+        for cells in run.populations()
+        for array in (cells.vertices, cells.velocity, cells.ids, cells.relaxed)
+        if array is not None
+    ]
+    state = run.state()
+    return np.concatenate([*arrays, state.replicated["cells"]]), str(state.attributes["cells"])
 
 
 def check_case(tables: dict[str, Any], source: str) -> Any:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from case_files import blood_tables, toml_of
+from case_files import blood_tables, cell_state, toml_of
 from seiche.case.loading import load
 from seiche.case.simulation import Simulation
 from seiche.domain.world import World
 from seiche.io.cell_files import read_list, read_surfaces
+from seiche.io.checkpoint import SHARE, inspect_checkpoint, read_checkpoint
 
 
 def written(tables: dict[str, Any], world: World) -> Path:
@@ -49,7 +50,7 @@ def test_a_blood_case_is_bitwise_equal_on_two_ranks() -> None:
     folder = written(tables, world)
     both, single = run_both(folder, world)
     assert both.blood is not None and single.blood is not None
-    assert np.array_equal(both.blood.state()[0], single.blood.state()[0])
+    assert np.array_equal(cell_state(both.blood)[0], cell_state(single.blood)[0])
     if world.rank == 0:
         first, second = (read_list(folder / name / "cells.vtkhdf") for name in ("both", "alone0"))
         assert [path.name for path, _ in first] == [path.name for path, _ in second]
@@ -58,6 +59,46 @@ def test_a_blood_case_is_bitwise_equal_on_two_ranks() -> None:
         assert (folder / "both" / "a.png").exists()
         result = json.loads((folder / "both" / "summary.json").read_text())["details"]["cells"]
         assert result["hematocrit"] == pytest.approx(0.15, rel=0.2)
+
+
+@pytest.mark.ranks(1, 2, 3)
+def test_cells_are_stored_by_their_ranks_and_continue_on_any_number_of_ranks() -> None:
+    """At most 50 B a vertex; each rank writes its cells and reads a share. One rank continues with equal results."""
+    world = World.from_mpi()
+    tables = blood_tables()
+    tables["packing"]["hematocrit"] = 0.2
+    tables["time"]["steps"] = 8
+    tables["run"] = {"threads": 1}
+    tables["body_force"] = {"force": ["1e6 N/m^3", "0 N/m^3", "0 N/m^3"]}
+    tables["output"] = {"checkpoint": {"every": 4}}
+    folder = written(tables, world)
+    first = load(folder / "case.toml", output=folder / "first", world=world)
+    first.run(steps=4)
+    first.outputs.drain()
+    world.barrier()
+    path = folder / "first/checkpoint.seiche"
+    cells = inspect_checkpoint(path).rows["cells/0"]
+    vertices = cells.arrays[0].shape[0]
+    assert sum(array.row_bytes for array in (cells.keys, *cells.arrays)) <= 50 * vertices
+    assert first.blood is not None
+    owned = world.allgather(len(first.blood.state().rows["cells/0"].keys))
+    assert [chunk.rows for chunk in cells.chunks] == [count for count in owned if count]
+    own = read_checkpoint(path, world, {"cells/0": SHARE}).rows["cells/0"]
+    assert sum(world.allgather(len(own.keys))) == cells.total
+    assert max(world.allgather(len(own.keys))) <= -(-cells.total // world.size)
+    continued = load(folder / "case.toml", output=folder / f"alone{world.rank}", world=World.serial(), restart=path)
+    assert continued.solver.step == 4
+    again = load(folder / "case.toml", output=folder / "again", world=world, restart=path)
+    for item in (first, continued, again):
+        item.run()
+    assert first.blood is not None and continued.blood is not None and again.blood is not None
+    expected = cell_state(first.blood)[0]
+    assert np.array_equal(expected, cell_state(continued.blood)[0])
+    assert np.array_equal(expected, cell_state(again.blood)[0])
+    positions = continued.blood.populations()[0].vertices
+    start = load(folder / "case.toml", output=folder / f"start{world.rank}", world=World.serial())
+    assert start.blood is not None
+    assert np.abs(positions - start.blood.populations()[0].vertices).max() > 1e-6
 
 
 @pytest.mark.ranks(2)
@@ -80,7 +121,7 @@ def test_an_open_vessel_is_bitwise_equal_on_two_ranks() -> None:
     assert both.blood is not None and single.blood is not None
     assert sum(single.blood.statistics.removed.values()) > 0
     assert sum(single.blood.statistics.entered.values()) > 0
-    one, two = both.blood.state(), single.blood.state()
+    one, two = cell_state(both.blood), cell_state(single.blood)
     assert one[1] == two[1]
     assert np.array_equal(one[0], two[0])
 
@@ -111,6 +152,6 @@ def test_ranks_share_by_measured_costs_from_the_start_or_a_checkpoint_with_bitwi
         item.run()
         assert item.blood is not None
         assert item.solver.step == 8
-        result.append(item.blood.state()[0])
+        result.append(cell_state(item.blood)[0])
     assert np.array_equal(result[0], result[1])
     assert np.array_equal(result[0], result[2])

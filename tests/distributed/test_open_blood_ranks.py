@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from case_files import changed, open_blood_tables, toml_of
+from case_files import cell_state, changed, open_blood_tables, toml_of
 from seiche.case.loading import load
 from seiche.domain.world import World
 
@@ -24,7 +24,7 @@ def test_cells_that_come_and_go_are_those_of_one_rank(device: str) -> None:
     both = load(folder / "case.toml", output=folder / "both", world=world)
     both.run()
     assert both.blood is not None
-    own, note = both.blood.state()
+    own, note = cell_state(both.blood)
     populations = np.zeros((len(both.solver.sites), 19))
     populations[both.solver.owned] = both.solver.state()["populations"]
     populations = world.allreduce_sum(populations)
@@ -35,7 +35,7 @@ def test_cells_that_come_and_go_are_those_of_one_rank(device: str) -> None:
         single = load(folder / "case.toml", output=folder / "alone", world=World.serial())
         single.run()
         assert single.blood is not None
-        expected, other = single.blood.state()
+        expected, other = cell_state(single.blood)
         assert note == other
         assert np.array_equal(own, expected)
         assert np.array_equal(populations, single.solver.state()["populations"])

@@ -11,6 +11,7 @@ from pathlib import Path
 import launch
 import numpy as np
 import pytest
+from rank_memory import peak_memory, reset_peak_memory
 
 from seiche.domain import cut_links, shared_memory
 from seiche.domain.axial_solids import SolidCapsule, SolidCylinder
@@ -176,18 +177,6 @@ def test_rank_zero_needs_no_more_memory_than_others(name: str):
     peaks = np.array(world.allgather(peak))
     assert len(sites) > 180_000
     assert peaks[0] <= 1.1 * np.median(peaks)
-
-
-def reset_peak_memory() -> int:
-    """Set the recorded peak of the resident memory of this process to the present one and return it, in bytes."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return peak_memory()
-
-
-def peak_memory() -> int:
-    """Return the largest resident memory of this process, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 def compare_memory_up_to_the_first_step(layout: str, storage: str) -> None:

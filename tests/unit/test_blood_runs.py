@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-from case_files import blood_tables, changed, toml_of
+from case_files import blood_tables, cell_state, changed, toml_of
 from seiche.case.blood.check import describe
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.loading import load, prepare
@@ -55,7 +55,7 @@ def several_types() -> dict[str, Any]:
 
 def state_of(simulation: Simulation) -> np.ndarray:
     assert simulation.blood is not None
-    return simulation.blood.state()[0]
+    return cell_state(simulation.blood)[0]
 
 
 def test_several_types_run_are_written_and_continue_with_bitwise_equal_results(tmp_path: Path) -> None:

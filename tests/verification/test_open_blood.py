@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from case_files import changed, open_blood_tables, toml_of
+from case_files import cell_state, changed, open_blood_tables, toml_of
 from seiche.case.blood.setup import free_layers
 from seiche.case.loading import load
 from seiche.case.schedule import Schedule
@@ -310,7 +310,7 @@ def test_an_open_vessel_continues_with_bitwise_equal_results(tmp_path: Path, dev
     before, after = (item.blood.statistics for item in (first, full))
     assert 0 < before.entered["inlet"] < after.entered["inlet"]  # before the restart and after it
     assert 0 < before.removed["outlet"]
-    (one, note), (two, other) = full.blood.state(), second.blood.state()
+    (one, note), (two, other) = cell_state(full.blood), cell_state(second.blood)
     assert note == other
     assert np.array_equal(one, two)
     assert np.array_equal(*(item.solver.state()["populations"] for item in (full, second)))

@@ -14,7 +14,8 @@ from seiche.backend import Array
 from seiche.cells.cells import Cells, memory_planes
 from seiche.cells.contact import Contact
 from seiche.couple.immersed import SLIP, ImmersedBoundary, Scheme, check_coupling, viscosity_of
-from seiche.couple.markers import Placement
+from seiche.couple.markers import InitialCells
+from seiche.couple.placement import placement_of
 from seiche.couple.ranks import SharedBoundary, surfaces_of
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.solver import FlowSolver
@@ -40,13 +41,15 @@ class Blood:
         mark_every: int = 1,
         slip: float = SLIP,
         previous: Blood | None = None,
+        initial: InitialCells | None = None,
     ) -> None:
         """Couple `cells` with the flow of `solver`; this and all methods are collective.
 
         Args:
             solver: the flow, on the device of the cells.
             cells: the cells, in the compute precision of the flow and the coordinates of its sites. On several ranks,
-                each rank passes all cells; `cells` and `contact` then contain only the cells that the rank needs.
+                each rank passes all cells, or none and its part in `initial`; `cells` and `contact` then contain only
+                the cells that the rank needs.
             contact: forces between cells, and of walls on cells.
             delta: smoothed delta function: hat, roma, peskin or cosine, with support 2, 3, 4 or 4.
             scheme: time integration: euler or adams-bashforth.
@@ -55,6 +58,7 @@ class Blood:
             slip: mobility of the shortest membrane waves, which the delta function does not resolve, times viscosity
                 and edge length (theory/coupling, eq. 18); with 0, vertices move with the fluid.
             previous: an earlier coupling of this flow with other cells, whose fields at sites are reused.
+            initial: on several ranks, the cells, of which each rank passes some.
 
         Raises:
             CaseError: these objects cannot be coupled.
@@ -72,13 +76,13 @@ class Blood:
         self.options: dict[str, Any] = {**coupling, "slip": slip}
         #: Permanent identifiers of the cells of each type, for messages; by default their indices are used.
         self.ids: Sequence[npt.NDArray[np.int64]] | None = None
-        self._cell_counts = [block.cells for block in cells.blocks]
+        self._cell_counts = [block.cells for block in cells.blocks] if initial is None else list(initial.totals)
         self.boundary: ImmersedBoundary | SharedBoundary
         previous_boundary = previous.boundary if previous is not None else None
         if solver.world.size > 1:
             check_coupling(solver, cells, delta, scheme)
             coupling["previous"] = previous_boundary if isinstance(previous_boundary, SharedBoundary) else None
-            self.boundary = SharedBoundary(solver, cells, contact, **coupling)
+            self.boundary = SharedBoundary(solver, cells, contact, initial=initial, **coupling)
         else:
             coupling["previous"] = previous_boundary if isinstance(previous_boundary, ImmersedBoundary) else None
             force_stages = () if contact is None else (contact.stage(),)
@@ -184,23 +188,6 @@ class Blood:
             memory_arrays.reshape(len(memory_arrays), -1, 3)[:, : self.cells.blocks[kind].elements]
         )
 
-    def _by_vertex(self, memory: Sequence[npt.NDArray[np.float64] | None]) -> npt.NDArray[np.float64] | None:
-        """Convert memory of all types to vertex storage (arrays, 3, n); None if it is missing for a viscous type."""
-        blocks = self.cells.blocks
-        array_count = max(memory_planes(block.rest.cell) for block in blocks)
-        if not array_count:
-            return None
-        arrays_per_type = []
-        for block, total, values in zip(blocks, self._cell_counts, memory, strict=True):
-            padded = np.zeros((total, array_count * block.vertices, 3))
-            if memory_planes(block.rest.cell):
-                if values is None:
-                    return None
-                padded[:, : block.elements] = values
-            values_per_array = padded.reshape(total, array_count, block.vertices, 3).transpose(1, 3, 0, 2)
-            arrays_per_type.append(values_per_array.reshape(array_count, 3, total * block.vertices))
-        return np.concatenate(arrays_per_type, axis=2)
-
     def mean_edge_lengths(self) -> dict[str, float]:
         """Return the mean edge length of each type of cell, undeformed, in sites.
 
@@ -262,6 +249,7 @@ class Blood:
             CaseError: an array is missing or has another shape, or a cell is missing.
         """
         values: dict[str, list[Any]] = {"place": [], "velocity": [], "relaxed": []}
+        numbers: list[npt.NDArray[np.int64]] = []
         for kind, (block, total) in enumerate(zip(self.cells.blocks, self._cell_counts, strict=True)):
             row_set = f"{CELLS}{kind}"
             rows = state.rows.get(row_set)
@@ -273,18 +261,16 @@ class Blood:
                 shapes["relaxed"] = (block.elements, 3)
             check_row_shapes(rows, shapes, count, row_set)
             assert rows is not None
-            own_rows = (rows.keys, *(rows.arrays[name][:] for name in shapes))
-            cell_indices, *arrays = (
-                np.concatenate(rows_per_rank)
-                for rows_per_rank in zip(*self.solver.world.allgather(own_rows), strict=True)
-            )
-            order = np.argsort(cell_indices)
-            if not np.array_equal(cell_indices[order], np.arange(total)):
+            cell_indices = np.concatenate(self.solver.world.allgather(rows.keys))
+            if not np.array_equal(np.sort(cell_indices), np.arange(total)):
                 raise CaseError(f"state: {row_set} has {len(cell_indices)} rows; expected each of {total} cells once")
-            by_name = dict(zip(shapes, arrays, strict=True))
+            order = np.argsort(rows.keys)
+            numbers.append(rows.keys[order])
             for name, arrays_per_type in values.items():
-                arrays_per_type.append(by_name[name][order] if name in by_name else None)
-        self.set_vertices(values["place"], values["velocity"], values["relaxed"])
+                arrays_per_type.append(rows.arrays[name][:][order] if name in shapes else None)
+        velocities = values["velocity"] if self.solver.step > 0 else None
+        placement = placement_of(self.cells, values["place"], velocities, values["relaxed"])
+        self.boundary.place_all(placement._replace(numbers=numbers))
 
     def set_vertices(
         self,
@@ -305,11 +291,8 @@ class Blood:
         for arrays in (vertices, velocities):
             if (actual := [array.shape for array in arrays]) != shapes:
                 raise CaseError(f"cells: expected arrays of shapes {shapes}, found {actual}")
-        positions, velocity = (
-            np.concatenate([array.reshape(-1, 3) for array in arrays]).T for arrays in (vertices, velocities)
-        )
-        memory = None if memory_metric is None else self._by_vertex(memory_metric)
-        self.boundary.place_all(Placement(positions, velocity if self.solver.step > 0 else None, memory))
+        velocity = velocities if self.solver.step > 0 else None
+        self.boundary.place_all(placement_of(self.cells, vertices, velocity, memory_metric))
 
     def memory(self) -> dict[str, float]:
         """Return the memory of the coupling in bytes per site and per vertex, without flow and membranes."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -30,11 +31,25 @@ class Placement(NamedTuple):
         positions: positions, (3, n).
         velocity: velocities in the previous step, (3, n); None in the first step.
         relaxed: memory of the surface viscosity of cells, (planes, 3, n); None for that of cells at rest.
+        numbers: on several ranks, the numbers (cells,) of the cells of each type that this rank passes, in the order of
+            their vertices; None if every rank passes all cells.
     """
 
     positions: npt.NDArray[np.float64]
     velocity: npt.NDArray[Any] | None = None
     relaxed: npt.NDArray[np.float64] | None = None
+    numbers: Sequence[npt.NDArray[np.int64]] | None = None
+
+    def arrays(self) -> list[npt.NDArray[Any] | None]:
+        """Return positions, velocities, and the memory of each plane."""
+        return [self.positions, self.velocity, *(() if self.relaxed is None else self.relaxed)]
+
+
+class InitialCells(NamedTuple):
+    """Cells that no rank has all of: the number of each type on all ranks, and those that this rank passes."""
+
+    totals: Sequence[int]
+    placement: Placement
 
 
 class Markers(Protocol):

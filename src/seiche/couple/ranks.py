@@ -42,7 +42,7 @@ from seiche.cells.contact import Contact
 from seiche.couple.bricks import Bricks
 from seiche.couple.immersed import Boundary, Launch
 from seiche.couple.inside import InsideMarker, contrasts_of
-from seiche.couple.markers import Placement, Surfaces
+from seiche.couple.markers import InitialCells, Placement, Surfaces
 from seiche.couple.redistribution import RESERVE, RedistributionSchedule
 from seiche.couple.sharing import CellSharing
 from seiche.couple.territory import Territory, halo_sites
@@ -88,8 +88,9 @@ class SharedBoundary(Boundary):
         viscosity_contrast: float | Sequence[float],
         mark_every: int,
         previous: SharedBoundary | None = None,
+        initial: InitialCells | None = None,
     ) -> None:
-        """Distribute the cells, which are the same on all ranks, and add the stages (collective).
+        """Distribute the cells, which are the same on all ranks, or those of `initial`; add the stages (collective).
 
         The fields at sites are those of `previous`, an earlier coupling of the same solver.
 
@@ -107,8 +108,12 @@ class SharedBoundary(Boundary):
             self._set_up_sites(transport)
         margin = (SUPPORT[delta] + 1) // 2 - 1 + math.ceil(contact.reach if contact is not None else 0.0)
         margins = (margin, margin + RESERVE, margin + RESERVE + _SLACK)
-        positions = self.backend.download(cells.positions)[:, : cells.vertex_count]
-        relaxed = self.backend.download(cells.relaxed) if cells.relaxed is not None else None
+        if initial is None:
+            positions = self.backend.download(cells.positions)[:, : cells.vertex_count]
+            relaxed = self.backend.download(cells.relaxed) if cells.relaxed is not None else None
+            if relaxed is not None:
+                relaxed = relaxed[:, :, : cells.vertex_count]
+            initial = InitialCells([block.cells for block in cells.blocks], Placement(positions, relaxed=relaxed))
         self.inside = None
         contrasts = contrasts_of(viscosity_contrast, len(cells.blocks))
         if set(contrasts) != {1.0}:
@@ -118,13 +123,14 @@ class SharedBoundary(Boundary):
             cells,
             self.bricks,
             self._territory,
+            totals=initial.totals,
             margins=margins,
             transport=transport,
             before_closing=solver.discard_graphs,
         )
         self.schedule = RedistributionSchedule(self.sharing, self.redistribute)
         self._side = self.backend.stream(high_priority=True)
-        self.place_all(Placement(positions, relaxed=relaxed))
+        self.place_all(initial.placement)
 
     def _set_up_sites(self, transport: Any) -> None:
         """Find the bricks around the owned sites, and allocate the fields and messages of the sites."""
@@ -161,7 +167,7 @@ class SharedBoundary(Boundary):
         return build_plan(self.world, by_peer, locate)
 
     def place_all(self, placement: Placement) -> None:
-        """Set the vertices of the cells of all ranks; `placement` is the same on every rank (collective)."""
+        """Set the vertices of the cells of all ranks (collective)."""
         self.sharing.place_all(placement)
         self._steps_moved = 0 if placement.velocity is None else 1
         self.sharing.redistribute()

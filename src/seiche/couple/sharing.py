@@ -15,6 +15,7 @@ from seiche.cells.cells import Cells
 from seiche.couple.bricks import Bricks
 from seiche.couple.markers import Placement
 from seiche.couple.messages import HEADROOM, CellMessages, move_cells
+from seiche.couple.placement import owned_cells
 from seiche.couple.territory import Territory
 from seiche.domain.world import World
 from seiche.halo.transports import TransportName
@@ -65,18 +66,19 @@ class CellSharing:
         bricks: Bricks,
         territory: Territory,
         *,
+        totals: Sequence[int],
         margins: tuple[int, int, int],
         transport: TransportName,
         before_closing: Callable[[], None],
     ) -> None:
-        """Allocate the minimum capacity; `place_all` sets the cells.
+        """Allocate the minimum capacity; `place_all` sets the cells, `totals` of each type on all ranks.
 
         `before_closing` must discard graphs that use the messages.
         """
         self.world, self.cells, self.bricks, self.territory = world, cells, bricks, territory
         self.margins = margins
         self.backend, self._real = cells.backend, cells.precision
-        self.total = [block.cells for block in cells.blocks]
+        self.total = list(totals)
         self._block_vertices = np.array([block.vertices for block in cells.blocks])
         upload = self.backend.upload
         self._sets = {name: upload(getattr(territory, name)) for name in ("sets", "ranks", "homes")}
@@ -139,36 +141,27 @@ class CellSharing:
         return bool(reduced[0]), bool(reduced[1]), float(np.array(-reduced[2], np.int32).view(np.float32))
 
     def place_all(self, placement: Placement) -> None:
-        """Set all cells of all ranks from arrays (3, n) that are the same on every rank (collective).
+        """Set all cells of all ranks (collective).
 
+        Arrays (3, n) are the same on every rank, or with `placement.numbers` those of the cells that the rank passes.
         Cells are ordered by type, then by number.
         """
-        positions, velocity, relaxed = placement
-        rows, columns, begin = [], [], 0
-        for kind, (block, total) in enumerate(zip(self.cells.blocks, self.total, strict=True)):
-            vertices = block.vertices
-            of_kind = positions[:, begin : begin + total * vertices].reshape(3, total, vertices)
-            home = self.territory.home(np.asarray(of_kind.mean(axis=2).T)).astype(np.int64)
-            number = np.arange(total)
-            owned_cells = np.flatnonzero(np.where(home >= 0, home, number % self.world.size) == self.world.rank)
-            rows.append(np.column_stack([np.full(len(owned_cells), kind), owned_cells]))
-            columns.append((begin + owned_cells[:, None] * vertices + np.arange(vertices)).reshape(-1))
-            begin += total * vertices
-        owned_cells = np.concatenate(rows).astype(np.int64)
-        holders = np.zeros((len(owned_cells), self.territory.words), np.int64)
-        holders[:, self.world.rank // 32] = 1 << self.world.rank % 32
-        owner = np.full(len(owned_cells), self.world.rank)
-        table = OwnerTable.of(np.column_stack([owned_cells, owner, holders]), self.territory.words)
-        counts = np.bincount(table.kind, minlength=len(self.total)).tolist()
+        rank, words, kinds = self.world.rank, self.territory.words, len(self.total)
+        owned = owned_cells(self.world, self.territory, self._block_vertices.tolist(), self.total, placement)
+        kind = np.repeat(np.arange(kinds), [len(cells.numbers) for cells in owned])
+        holders = np.zeros((len(kind), words), np.int64)
+        holders[:, rank // 32] = 1 << rank % 32
+        numbers = np.concatenate([cells.numbers for cells in owned])
+        table = OwnerTable.of(np.column_stack([kind, numbers, np.full(len(kind), rank), holders]), words)
+        counts = np.bincount(table.kind, minlength=kinds).tolist()
         capacities = [max(old, _with_headroom(count)) for old, count in zip(self.capacities, counts, strict=True)]
         self.reserve(capacities, self.resident.replicated_capacities)
-        memory = [] if relaxed is None else list(zip(self.cells.planes, relaxed, strict=False))
-        for array, source in ((self.cells.positions, positions), (self.velocity, velocity), *memory):
-            if source is None:
-                continue
+        memory = [] if placement.relaxed is None else self.cells.planes[: len(placement.relaxed)]
+        velocity = [] if placement.velocity is None else [self.velocity]
+        for index, array in enumerate((self.cells.positions, *velocity, *memory)):
             host = np.zeros((3, self.cells.stride), array.dtype)
-            for block, of_block in zip(self.cells.blocks, columns, strict=True):
-                host[:, block.first_vertex : block.first_vertex + len(of_block)] = source[:, of_block]
+            for block, cells in zip(self.cells.blocks, owned, strict=True):
+                host[:, block.first_vertex : block.first_vertex + cells.values.shape[2]] = cells.values[index]
             self.backend.assign(array, host)
         self.messages.prepare(self.cells.positions, self.velocity)
         self._set_roles(table)

@@ -17,7 +17,10 @@ from seiche.cells.packing import Packing
 from seiche.couple.blood import Blood
 from seiche.couple.immersed import Scheme
 from seiche.couple.limits import StepLimit
+from seiche.couple.markers import InitialCells
+from seiche.couple.placement import placement_of
 from seiche.domain.surface import Surface
+from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
 from seiche.kernels.registry.ibm import Delta
@@ -67,13 +70,24 @@ def radius_of(surface: Surface) -> float:
 class Population:
     """Cells of one type: `vertices` and `velocity` (n, v, 3) in lattice units, permanent identifiers `ids` (n,).
 
-    `relaxed` (n, e, 3) contains the internal variables of surface viscosity, None without it.
+    `relaxed` (n, e, 3) contains the internal variables of surface viscosity, None without it. `numbers` (n,) are the
+    numbers of these cells among the `total` ones of the type, if each rank has only some of them.
     """
 
     vertices: Floats
     velocity: Floats
     ids: npt.NDArray[np.int64]
     relaxed: Floats | None = None
+    numbers: npt.NDArray[np.int64] | None = None
+    total: int = 0
+
+    def part(self, world: World) -> Population:
+        """Return the part of a rank of cells that every rank has."""
+        total = len(self.ids)
+        own = slice(total * world.rank // world.size, total * (world.rank + 1) // world.size)
+        relaxed = None if self.relaxed is None else self.relaxed[own]
+        numbers = np.arange(total)[own]
+        return Population(self.vertices[own], self.velocity[own], self.ids[own], relaxed, numbers, total)
 
     def relaxed_of(self, number: int) -> Floats | None:
         """Return the memory (e, 3) of a cell; None without surface viscosity."""
@@ -92,8 +106,8 @@ class Population:
         )
 
 
-def packed_populations(cells: CellsSetup) -> list[Population]:
-    """Return the cells of the packing, undeformed and at rest."""
+def packed_populations(cells: CellsSetup, share: World | None = None) -> list[Population]:
+    """Return the cells of the packing, undeformed and at rest; with `share`, an equal part for each of its ranks."""
     if cells.packing is None:
         raise CaseError(
             "packing: the case does not define initial positions of the cells; set a hematocrit or give positions"
@@ -101,8 +115,13 @@ def packed_populations(cells: CellsSetup) -> list[Population]:
     populations = []
     for kind, surface in enumerate(cells.surfaces):
         centers, rotations = cells.packing.of_kind(kind)
+        total, numbers = len(centers), None
+        if share is not None:
+            numbers = np.arange(total * share.rank // share.size, total * (share.rank + 1) // share.size)
+            centers, rotations = centers[numbers], rotations[numbers]
         vertices = np.einsum("nij,vj->nvi", rotations, centered(surface)) + centers[:, None]
-        populations.append(Population(vertices, np.zeros_like(vertices), np.arange(len(vertices))))
+        ids = np.arange(len(vertices)) if numbers is None else numbers
+        populations.append(Population(vertices, np.zeros_like(vertices), ids, numbers=numbers, total=total))
     return populations
 
 
@@ -110,9 +129,36 @@ def assign_ids(populations: Sequence[Population]) -> int:
     """Set the permanent identifiers of all cells to consecutive numbers; return the next identifier."""
     first = 0
     for population in populations:
-        population.ids = first + np.arange(len(population.vertices))
-        first += len(population.vertices)
+        if population.numbers is None:
+            population.ids, count = first + np.arange(len(population.vertices)), len(population.vertices)
+        else:
+            population.ids, count = first + population.numbers, population.total
+        first += count
     return first
+
+
+def gathered_ids(populations: Sequence[Population], world: World) -> list[npt.NDArray[np.int64]]:
+    """Return the identifiers of all cells of each type; populations may be parts (collective)."""
+    ids = []
+    for population in populations:
+        if population.numbers is None:
+            ids.append(population.ids)
+            continue
+        numbers, own_ids = zip(*world.allgather((population.numbers, population.ids)), strict=True)
+        ids.append(np.concatenate(own_ids)[np.argsort(np.concatenate(numbers))])
+    return ids
+
+
+def gathered_populations(parts: Sequence[Population], world: World) -> list[Population]:
+    """Return all cells on every rank, of which each rank passes a part (collective)."""
+    populations = []
+    for part in parts:
+        arrays = world.allgather((part.numbers, part.vertices, part.velocity, part.ids, part.relaxed))
+        order = np.argsort(np.concatenate([entry[0] for entry in arrays]))
+        vertices, velocity, ids = (np.concatenate([entry[k] for entry in arrays])[order] for k in (1, 2, 3))
+        relaxed = None if part.relaxed is None else np.concatenate([entry[4] for entry in arrays])[order]
+        populations.append(Population(vertices, velocity, ids, relaxed))
+    return populations
 
 
 def couple(
@@ -127,16 +173,30 @@ def couple(
     """Couple cells with the flow of `solver`, whose wall is represented by `wall_points` (n, 3).
 
     Without `fresh`, the velocities of the populations are also set. The cells replace those of the coupling `previous`.
+    On several ranks, each passes all cells or, with their numbers, a part of them.
 
     Raises:
         CaseError: the cells and the flow cannot be coupled.
         UnstableError: a cell is outside the fluid.
     """
     sites = solver.sites
-    centers = [population.vertices.mean(axis=1) for population in populations]
+    in_parts = all(population.numbers is not None for population in populations)
+    centers = [population.vertices.mean(axis=1)[: 0 if in_parts else None] for population in populations]
     cells = Cells(solver.backend, setup.types, centers, precision=solver.precision.compute)
-    for kind, population in enumerate(populations):
-        cells.set_vertices(population.vertices, kind)
+    initial = None
+    if in_parts:
+        has_moved = not fresh and solver.step > 0
+        placement = placement_of(
+            cells,
+            [population.vertices for population in populations],
+            [population.velocity for population in populations] if has_moved else None,
+            None if fresh else [population.relaxed for population in populations],
+        )
+        numbers = [population.numbers for population in populations if population.numbers is not None]
+        initial = InitialCells([population.total for population in populations], placement._replace(numbers=numbers))
+    else:
+        for kind, population in enumerate(populations):
+            cells.set_vertices(population.vertices, kind)
     try:
         contact = Contact(
             cells,
@@ -155,10 +215,11 @@ def couple(
             mark_every=setup.mark_every,
             slip=setup.slip,
             previous=previous,
+            initial=initial,
         )
     except CaseError as error:
         raise CaseError(f"{setup.label}: {error}") from None
-    if not fresh:
+    if not fresh and not in_parts:
         move(blood, populations)
     return blood
 

@@ -45,7 +45,8 @@ from seiche.io.checkpoint_format import (
     read_metadata,
 )
 from seiche.io.checkpoint_rows import ALL as ALL
-from seiche.io.checkpoint_rows import Keys, read_replicated_arrays, read_rows
+from seiche.io.checkpoint_rows import SHARE as SHARE
+from seiche.io.checkpoint_rows import Keys, keys_of, read_replicated_arrays, read_rows
 from seiche.io.files import part_path, publish
 from seiche.io.parallel import ParallelFile, raise_on_all_ranks
 from seiche.io.state import Attribute, Rows, RowSet, State
@@ -168,9 +169,9 @@ def read_checkpoint(path: str | os.PathLike[str], world: World, keys: Mapping[st
     Args:
         path: name of the checkpoint.
         world: the ranks that read.
-        keys: for each row set by name, the keys of the requested rows in the order of the result, or `ALL` rows in the
-            order of their keys. Row sets without keys or not in the file are left out. The row set of a file of version
-            1 has the first of these names.
+        keys: for each row set by name, the keys of the requested rows in the order of the result, or `ALL` rows or the
+            rank's `SHARE` of them in the order of their keys. Row sets without keys or not in the file are left out.
+            The row set of a file of version 1 has the first of these names.
 
     Raises:
         FormatError: on every rank, if the file is damaged where any rank reads it, or lacks a requested row.
@@ -184,7 +185,8 @@ def read_checkpoint(path: str | os.PathLike[str], world: World, keys: Mapping[st
         if metadata.version == 1:
             stored = dict(zip(keys, stored.values(), strict=False))
         names, threads = [name for name in keys if name in stored], world.threads()
-        rows = {name: read_rows(source, file, stored[name], keys[name], threads) for name in names}
+        own = {name: keys_of(keys[name], stored[name].total, world.rank, world.size) for name in names}
+        rows = {name: read_rows(source, file, stored[name], own[name], threads) for name in names}
         state = State(metadata.step, rows, read_replicated_arrays(source, file, metadata), metadata.attributes)
     return state
 

@@ -21,12 +21,13 @@ from seiche.io.state import RowSet
 
 
 class RowSelection(Enum):
-    """Alternative to a list of keys: all rows, in the order of their keys."""
+    """Alternative to a list of keys: all rows, or an equal share for each rank, in the order of their keys."""
 
     ALL = "all rows"
+    SHARE = "a share of the rows"
 
 
-ALL = RowSelection.ALL
+ALL, SHARE = RowSelection.ALL, RowSelection.SHARE
 #: Maximum bytes of one read call; the limit of Linux is 2**31 - 4096.
 _MAX_READ = 1 << 30
 _DAMAGED = "damaged (checksum does not match)"
@@ -48,6 +49,13 @@ def read_replicated_arrays(
         if not _read_into(arrays[name], file, layout.offset, metadata.checksums[name]):
             raise FormatError(path, f"array {name!r}", _DAMAGED)
     return {name: _native(array) for name, array in arrays.items()}
+
+
+def keys_of(selection: Keys, total: int, rank: int, size: int) -> Keys:
+    """Return the keys of the share of a rank; other selections are returned as they are."""
+    if selection is not SHARE:
+        return selection
+    return np.arange(total * rank // size, total * (rank + 1) // size)
 
 
 def read_rows(path: Path, file: BufferedReader, layout: RowSetLayout, keys: Keys, threads: int = 1) -> RowSet:

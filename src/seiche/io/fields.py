@@ -21,6 +21,9 @@ from seiche.io.vtkhdf import CAPACITY_LIMIT, Extent, FileLayout, create_layout
 
 __all__ = ["FieldSeries", "Triangles", "VoxelCells"]
 
+#: Points or cells that are written at once.
+_BLOCK = 1 << 18
+
 
 class FieldSeries(GrowingFile):
     """A VTKHDF time series of fields on fixed cells.
@@ -71,9 +74,9 @@ class FieldSeries(GrowingFile):
         self._first, self._all_rows = rows_before(world, self._rows)
         self._times = np.zeros(capacity, "<f8")
         mesh = cells.mesh(world)
-        first_cell, all_cells = rows_before(world, len(mesh.connectivity))
-        _, all_points = rows_before(world, len(mesh.points))
-        extent = Extent(all_points, all_cells, mesh.connectivity.shape[1], mesh.cell_type)
+        first_cell, all_cells = rows_before(world, mesh.cells)
+        _, all_points = rows_before(world, mesh.points)
+        extent = Extent(all_points, all_cells, mesh.corners, mesh.cell_type)
         temporary = part_path(self.path)
         layout: FileLayout | None = None
         with raise_on_all_ranks(world):
@@ -83,12 +86,26 @@ class FieldSeries(GrowingFile):
                 )
         self._layout: FileLayout = world.bcast(layout)
         self._file = ParallelFile(temporary, world, self.path)
-        self._write_mesh(mesh, first_cell, extent.corners)
+        self._write_mesh(mesh, first_cell, is_last=first_cell + mesh.cells == all_cells)
 
-    def _write_mesh(self, mesh: MeshRows, first_cell: int, corners: int) -> None:
+    def _write_mesh(self, mesh: MeshRows, first_cell: int, *, is_last: bool) -> None:
+        """Write the geometry of this rank in blocks; the offset after the last cell belongs to the last cells."""
+        file, layout, corners = self._file, self._layout, mesh.corners
         with raise_on_all_ranks(self._world):
-            self._file.write(self._layout.points + 24 * mesh.first_point, mesh.points.astype("<f8"))
-            self._file.write(self._layout.connectivity + 8 * corners * first_cell, mesh.connectivity.astype("<i8"))
+            for begin in range(0, mesh.points, _BLOCK):
+                points = mesh.points_of(slice(begin, begin + _BLOCK))
+                file.write(layout.points + 24 * (mesh.first_point + begin), points.astype("<f8"))
+            for begin in range(0, mesh.cells, _BLOCK):
+                connectivity = mesh.connectivity_of(slice(begin, begin + _BLOCK))
+                first = first_cell + begin
+                file.write(layout.connectivity + 8 * corners * first, connectivity.astype("<i8"))
+                offsets = corners * np.arange(first, first + len(connectivity), dtype="<i8")
+                file.write(layout.offsets + 8 * first, offsets)
+                if mesh.cell_type is not None:
+                    file.write(layout.types + first, np.full(len(connectivity), mesh.cell_type, np.uint8))
+            if is_last:
+                end = first_cell + mesh.cells
+                file.write(layout.offsets + 8 * end, np.array([corners * end], "<i8"))
 
     def write(self, time: float, values: Mapping[str, npt.ArrayLike]) -> None:
         """Add one step at `time`; `values` are this rank's rows of every field, (n,) or (n, components).

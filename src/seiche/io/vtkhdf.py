@@ -46,12 +46,15 @@ class Extent:
 class FileLayout:
     """Byte offsets in the file; a dataset without bytes is at 0.
 
-    `fields` are by field name, each of `capacity` consecutive steps. `times[k]` is that of the k+1 time values that are
+    `offsets` and `types` are those of the cells; the latter is 0 for a surface. `fields` are by field name, each of
+    `capacity` consecutive steps. `times[k]` is that of the k+1 time values that are
     valid once step k is committed. `link` is that of the six digits of the number of committed steps.
     """
 
     points: int
     connectivity: int
+    offsets: int
+    types: int
     fields: Mapping[str, int]
     times: tuple[int, ...]
     link: int
@@ -99,7 +102,7 @@ def create_layout(
         root.attrs.create("Type", kind, dtype=h5py.string_dtype("ascii", len(kind)))
         points = reserve(root, "Points", (extent.points, 3), np.dtype("<f8"))
         root["NumberOfPoints"] = np.array([extent.points], np.int64)
-        connectivity = _create_cells(root, extent)
+        connectivity, offsets, types = _create_cells(root, extent)
         data_name = "CellData" if on == "cells" else "PointData"
         group = root.create_group(data_name)
         field_offsets = {}
@@ -110,24 +113,27 @@ def create_layout(
                 group[name].attrs["Units"] = units[name]
         times = _create_steps(file, extent, fields, data_name, rows=rows, capacity=capacity)
         root["Steps"] = h5py.SoftLink(_LINK)
-    return FileLayout(points, connectivity, field_offsets, times, _find_link(path))
+    return FileLayout(points, connectivity, offsets, types, field_offsets, times, _find_link(path))
 
 
-def _create_cells(root: h5py.Group, extent: Extent) -> int:
-    offsets = np.arange(extent.cells + 1, dtype=np.int64) * extent.corners
-    connectivity = 0
+def _create_cells(root: h5py.Group, extent: Extent) -> tuple[int, int, int]:
+    """Reserve the cells, which the ranks write; return the positions of connectivity, offsets and types."""
+    connectivity = offsets = types = 0
     for name in ("",) if extent.cell_type is not None else _SURFACE_PARTS:
         has_cells = name in ("", "Polygons")
         cells = extent.cells if has_cells else 0
         group = root.create_group(name) if name else root
         group["NumberOfCells"] = np.array([cells], np.int64)
         group["NumberOfConnectivityIds"] = np.array([cells * extent.corners], np.int64)
-        group["Offsets"] = offsets[: cells + 1]
-        offset = reserve(group, "Connectivity", (cells * extent.corners,), np.dtype("<i8"))
-        connectivity = offset if has_cells else connectivity
+        if not has_cells:
+            group["Offsets"] = np.zeros(1, np.int64)
+            reserve(group, "Connectivity", (0,), np.dtype("<i8"))
+            continue
+        offsets = reserve(group, "Offsets", (cells + 1,), np.dtype("<i8"))
+        connectivity = reserve(group, "Connectivity", (cells * extent.corners,), np.dtype("<i8"))
     if extent.cell_type is not None:
-        root["Types"] = np.full(extent.cells, extent.cell_type, np.uint8)
-    return connectivity
+        types = reserve(root, "Types", (extent.cells,), np.dtype(np.uint8))
+    return connectivity, offsets, types
 
 
 def _create_steps(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.case.blood.estimates import drift_estimates
 from seiche.case.blood.labelled import labelled_cells
 from seiche.case.blood.live import cell_slice, hematocrit_curves
-from seiche.case.blood.run import BloodRun
+from seiche.case.blood.run import CELLS, BloodRun
 from seiche.case.blood.series import CellsFile, surfaces_of, wall_of
 from seiche.case.blood.setup import BloodSetup
 from seiche.case.blood.tubes import missing_types
@@ -29,18 +29,19 @@ from seiche.case.labels import GridRequest, LabelledParts, check_no_grid
 from seiche.case.output import Final, Output, OutputTarget, Scheduled
 from seiche.case.schedule import Schedule
 from seiche.couple.balance import measure_blood_costs
+from seiche.couple.blood import CELLS as ROWS_OF_CELLS
 from seiche.couple.ranks import SharedBoundary
 from seiche.domain.sharing import on_root
 from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
 from seiche.flow.state import SITES
+from seiche.io.checkpoint import SHARE
+from seiche.io.checkpoint_rows import Keys
 from seiche.report.cells_figure import cells_figure
 from seiche.solver import Estimate, State
 
 #: Maximum fraction of the cells due at an inlet that may wait without a note.
 _MAX_WAITING = 0.1
-#: Name, in a state, of the values of the cells and of their description (JSON).
-_CELLS = "cells"
 
 
 class BloodCaseRun(FlowCaseRun):
@@ -58,9 +59,14 @@ class BloodCaseRun(FlowCaseRun):
         """Return the measured cost of each site, with the initial cells or those of `restart` (collective)."""
         state = None
         if restart is not None:
-            state = cells_of(restart.resume(self.setup, solver, self.matches(), solver.keys), solver)
+            state = cells_of(restart.resume(self.setup, solver, self.matches(), self._keys_of(solver)), solver)
         blood = BloodRun(self.setup, solver, state, tubes=False).blood
         return measure_blood_costs(blood).weights(blood)
+
+    def _keys_of(self, solver: FlowSolver) -> Mapping[str, Keys]:
+        """Return the keys of the flow, and a share of the cells of each type."""
+        types = self.setup.cells.types if self.setup.cells is not None else ()
+        return {**super()._keys_of(solver), **{f"{ROWS_OF_CELLS}{kind}": SHARE for kind in range(len(types))}}
 
     def immerse(self, state: State | None) -> None:
         """Add the cells to the flow."""
@@ -99,8 +105,7 @@ class BloodCaseRun(FlowCaseRun):
 
     def state(self) -> State:
         """Return the state of flow and cells."""
-        values, description = self.blood.state()
-        return super().state().joined(State(self.solver.step, {}, {_CELLS: values}, {_CELLS: description}))
+        return super().state().joined(self.blood.state())
 
     def labelled(self, names: Sequence[str], grid: GridRequest | None = None) -> LabelledParts:
         """Return fields and records of the flow, and the cells (see `labelled_cells`)."""
@@ -254,15 +259,17 @@ def cells_of(state: State, solver: FlowSolver) -> dict[str, Any]:
     Raises:
         CaseError: the state has no cells.
     """
-    if _CELLS not in state.attributes:
+    if CELLS not in state.attributes:
         raise CaseError(
             "--restart: the checkpoint contains no cells, but the case does; use a checkpoint of a blood case"
         )
-    note = json.loads(str(state.attributes[_CELLS]))
-    if _CELLS in state.replicated:
-        return {"values": state.replicated[_CELLS], "note": note}
+    note = json.loads(str(state.attributes[CELLS]))
+    names = [f"{ROWS_OF_CELLS}{kind}" for kind in range(len(note["types"]))]
+    rows = [state.rows[name] for name in names if name in state.rows]
+    if CELLS in state.replicated:
+        return {"values": state.replicated[CELLS], "note": note, "rows": rows or None}
     # Checkpoints of version 1 store the cells as rows of the sites.
-    by_rank = solver.world.allgather((solver.owned, state.rows[SITES].arrays[_CELLS][:]))
-    rows = np.concatenate([values for _, values in by_rank])
+    by_rank = solver.world.allgather((solver.owned, state.rows[SITES].arrays[CELLS][:]))
+    values = np.concatenate([values for _, values in by_rank])
     order = np.argsort(np.concatenate([sites for sites, _ in by_rank]), kind="stable")
-    return {"values": rows[order].reshape(-1), "note": note}
+    return {"values": values[order].reshape(-1), "note": note, "rows": None}

@@ -5,26 +5,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.blood.cell_state import stored_populations
 from seiche.case.blood.setup import BloodSetup, open_vessel
 from seiche.case.blood.tubes import plan_tubes
+from seiche.cells.cells import memory_planes
 from seiche.cells.space import sparse_points, wall_points
 from seiche.couple.open.inflow import VolumeInflow
 from seiche.couple.open.inlet_reservoir import population_of
 from seiche.couple.open.reservoir import Openings
-from seiche.couple.suspension import Population, assign_ids, couple, move, packed_populations, present_cells
+from seiche.couple.suspension import (
+    Population,
+    assign_ids,
+    couple,
+    gathered_ids,
+    gathered_populations,
+    move,
+    packed_populations,
+    present_cells,
+)
 from seiche.errors import CaseError
 from seiche.flow.solver import FlowSolver
+from seiche.solver import State
 
 Floats = npt.NDArray[np.float64]
 
 #: Minimum ratio of net to total flow at an opening for which a discharge hematocrit is reported.
 _MIN_NET_FLOW = 0.1
+
+#: Name, in a state, of the values of the openings and of the description of the cells (JSON).
+CELLS = "cells"
 
 
 @dataclass
@@ -92,7 +107,14 @@ class BloodRun:
         self.openings: Openings | None = None
         #: Steps between two exchanges of cells at the openings; None in a closed vessel.
         self.interval: float | None = None
-        populations = packed_populations(self.cells) if state is None else self._restored(state)
+        world = solver.world
+        #: Whether each rank passes a part of the cells; openings need all of them.
+        in_parts = world.size > 1 and (setup.case.reservoir is None or not tubes)
+        populations = (
+            packed_populations(self.cells, world if in_parts else None)
+            if state is None
+            else self._restored(state, in_parts=in_parts)
+        )
         if setup.case.reservoir is not None and tubes:
             vessel = open_vessel(setup)
             self.openings = Openings(vessel, self.cells, plan_tubes(setup, self.cells, vessel), solver.world)
@@ -107,7 +129,7 @@ class BloodRun:
             entered.update({plane.name: entered.get(plane.name, 0) for plane in vessel.inlets})
         if state is None:
             self.next_id = assign_ids(populations)
-        self.ids = [population.ids for population in populations]
+        self.ids = gathered_ids(populations, world)
         self._wall = sparse_points(wall_points(setup.vessel.sites)[0])
         self.blood = couple(self.cells, solver, populations, self._wall, fresh=state is None)
         self.blood.ids = self.ids
@@ -190,20 +212,22 @@ class BloodRun:
             yield f"{name}: blood_m3", flux.blood * volume
             yield f"{name}: cells_m3", flux.cells * volume
 
-    def state(self) -> tuple[Floats, str]:
-        """Return the restart data: vertices and velocities as one array (n,), and a description (JSON)."""
-        populations = self.populations()
-        arrays = [
-            rows.ravel()
-            for p in populations
-            for rows in (p.vertices, p.velocity, p.ids.astype(np.float64), p.relaxed)
-            if rows is not None
-        ]
+    def state(self) -> State:
+        """Return the state of the cells.
+
+        Each rank has the rows of its cells, with their identifiers `id`. The replicated array contains the state of the
+        openings, and the attribute of the same name the description of the cells (JSON).
+        """
+        state, blocks = self.blood.state(), self.blood.cells.blocks
+        rows = {
+            name: replace(own, arrays={**own.arrays, "id": ids[own.keys]})
+            for (name, own), ids in zip(state.rows.items(), self.ids, strict=True)
+        }
         metadata: dict[str, Any] = {
             "types": [cell_type.name for cell_type in self.cells.types],
-            "cells": [len(population.ids) for population in populations],
-            "vertices": [population.vertices.shape[1] for population in populations],
-            "relaxed": [0 if p.relaxed is None else p.relaxed.shape[1] for p in populations],
+            "cells": [len(ids) for ids in self.ids],
+            "vertices": [block.vertices for block in blocks],
+            "relaxed": [block.elements if memory_planes(block.rest.cell) else 0 for block in blocks],
             "volumes": [cell_type.mesh.volume for cell_type in self.cells.types],
             "next_name": self.next_id,
             "series": self.series,
@@ -212,13 +236,14 @@ class BloodRun:
             "entered": self.statistics.entered,
             "left": self.statistics.removed,
         }
+        values = [np.zeros(0)]
         if self.openings is not None:
-            rows, metadata["openings"] = self.openings.state()
-            arrays += rows
-        return np.concatenate(arrays), json.dumps(metadata)
+            arrays, metadata["openings"] = self.openings.state()
+            values += arrays
+        return State(state.step, rows, {CELLS: np.concatenate(values)}, {CELLS: json.dumps(metadata)})
 
-    def _restored(self, state: dict[str, Any]) -> list[Population]:
-        """Return the cells stored in `state`, and restore the statistics."""
+    def _restored(self, state: dict[str, Any], *, in_parts: bool) -> list[Population]:
+        """Return the cells stored in `state`, all or a part of them, and restore the statistics."""
         metadata, stored = state["note"], state["values"]
         expected = [(cell_type.name, len(cell_type.mesh.vertices)) for cell_type in self.cells.types]
         if list(zip(metadata["types"], metadata["vertices"], strict=True)) != expected:
@@ -244,18 +269,11 @@ class BloodRun:
             area_drift=area_drift, volume_drift=volume_drift, entered=entered, removed=removed
         )
         self.next_id, self.series = int(metadata["next_name"]), dict(metadata.get("series", {}))
-        populations, first = [], 0
-        rows_by_type = metadata.get("relaxed", [0] * len(metadata["cells"]))  # absent in older checkpoints
-        for count, vertices, memory_rows in zip(metadata["cells"], metadata["vertices"], rows_by_type, strict=True):
-            last = first + 2 * count * vertices * 3
-            positions, velocities = stored[first:last].reshape(2, count, vertices, 3).copy()
-            ids = stored[last : last + count].astype(np.int64)
-            first, last = last + count, last + count + 3 * count * memory_rows
-            relaxed = stored[first:last].reshape(count, memory_rows, 3).copy() if memory_rows else None
-            populations.append(Population(positions, velocities, ids, relaxed))
-            first = last
-        self._cell_value_count = first
-        return populations
+        world = self.solver.world
+        populations, self._cell_value_count = stored_populations(metadata, state["rows"], stored)
+        if in_parts:
+            return [cells if cells.numbers is not None else cells.part(world) for cells in populations]
+        return populations if state["rows"] is None else gathered_populations(populations, world)
 
     def summary(self) -> dict[str, Any]:
         """Return the recorded hematocrits and drifts of the cells for the summary."""

@@ -32,6 +32,7 @@ from seiche.case.steering import Control
 from seiche.domain.world import World
 from seiche.flow.balance import measure_costs
 from seiche.flow.solver import FlowSolver
+from seiche.io.checkpoint_rows import Keys
 from seiche.solver import Estimate, State
 
 
@@ -70,7 +71,11 @@ class FlowCaseRun(CaseRun):
     def __init__(self, setup: FlowSetup, world: World, folder: Path, restart: Restart | None) -> None:
         self.setup, self.world = setup, world
         self.solver = self._balanced(world, restart)
-        state = restart.resume(setup, self.solver, self.matches(), self.solver.keys) if restart is not None else None
+        state = (
+            restart.resume(setup, self.solver, self.matches(), self._keys_of(self.solver))
+            if restart is not None
+            else None
+        )
         check_state_counts(setup, self.solver.step)
         self.immerse(state)
         self._files = FlowOutputs(setup, self.solver, folder)
@@ -92,6 +97,10 @@ class FlowCaseRun(CaseRun):
     def measured_weights(self, solver: FlowSolver, restart: Restart | None) -> npt.NDArray[np.float64]:
         """Return the measured cost of each site (collective)."""
         return measure_costs(solver).weights(self.setup.vessel.sites)
+
+    def _keys_of(self, solver: FlowSolver) -> Mapping[str, Keys]:
+        """Return the keys of the rows that `solver` and immersed objects need for a restart."""
+        return dict(solver.keys)
 
     def immerse(self, state: State | None) -> None:
         """Add immersed objects to the flow, at their initial positions or at those in `state`."""
