@@ -16,6 +16,7 @@ from seiche.bench import predict as bench_predict
 from seiche.case.plans import planned_case
 from seiche.case.predictions import predict_case
 from seiche.cli import main
+from seiche.domain.rank_locations import hosts_of
 from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.machine.laws.file import read_machine, write_machine
@@ -25,10 +26,12 @@ from seiche.observe.plan import base_name
 UNITS = {"time": "s", "size": "B", "rate": "B/s"}
 
 
-def compare(folder: Path, names: list[str], **options: Any) -> list[bench_predict.PredictionRow]:
+def compare(folder: Path, names: list[str], *, hosts: int = 1, **options: Any) -> list[bench_predict.PredictionRow]:
     known = folder / "toy.json"
     if World.from_mpi().rank == 0:
-        write_machine(known, machine(units=UNITS))
+        paths = machine().paths
+        paths += [path.model_copy(update={"locality": "off-node"}) for path in paths if hosts > 1]
+        write_machine(known, machine(units=UNITS, paths=paths))
     World.from_mpi().barrier()
     return bench_predict.main(machine=known, device="cpu", names=names, seconds=0.05, **options)
 
@@ -94,7 +97,8 @@ def test_what_is_no_example_and_no_earlier_result_is_rejected(tmp_path: Path) ->
 def test_steps_and_exchanges_of_every_solver_are_compared_on_two_ranks() -> None:
     with TemporaryDirectory() as here:
         folder = Path(World.from_mpi().bcast(here))
-        rows = compare(folder, ["flow", "blood", "ultrasound", "waves"])
+        hosts = len(set(hosts_of(World.from_mpi())))
+        rows = compare(folder, ["flow", "blood", "ultrasound", "waves"], hosts=hosts)
         World.from_mpi().barrier()
     if World.from_mpi().rank:
         assert rows == []

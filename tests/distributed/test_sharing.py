@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from pathlib import Path
 
@@ -45,10 +46,10 @@ def test_sites_of_all_ranks_are_those_of_one(memory: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.ranks(2, nodes=("2+1",))
-def test_ranks_of_a_host_map_the_same_memory(monkeypatch: pytest.MonkeyPatch):
+def test_ranks_of_a_host_map_the_same_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     world = World.from_mpi()
     monkeypatch.setattr(shared_memory, "MIN_SHARED_BYTES", 1)
-    before = set(shared_memory.SHARED_MEMORY.glob("seiche-*"))
+    monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path)  # without the files of other tests
     array = shared_array(world, np.arange(10.0).reshape(2, 5) if world.rank == 0 else None)
     np.testing.assert_array_equal(array, np.arange(10.0).reshape(2, 5))
     world.barrier()
@@ -58,9 +59,47 @@ def test_ranks_of_a_host_map_the_same_memory(monkeypatch: pytest.MonkeyPatch):
     world.barrier()
     hosts = hosts_of(world)
     assert array[1, 4] == (-1.0 if hosts[world.rank] == hosts[0] else 9.0)
-    assert set(shared_memory.SHARED_MEMORY.glob("seiche-*")) <= before  # it has no name any more
+    assert list(tmp_path.iterdir()) == []  # the file has no name any more
     empty = shared_array(world, np.zeros((0, 3), np.int32) if world.rank == 0 else None)
     assert empty.shape == (0, 3)
+
+
+@pytest.mark.ranks(2, nodes=("2+1",))
+@pytest.mark.parametrize("content", [bytes(80), b"short"])
+def test_a_file_of_the_same_name_in_another_container_is_not_mapped(
+    content: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    world = World.from_mpi()
+    monkeypatch.setattr(shared_memory, "MIN_SHARED_BYTES", 1)
+    other = tmp_path / "seiche-other"
+    other.write_bytes(content)
+    if world.local_rank > 0:
+        open_file = os.open
+        monkeypatch.setattr(shared_memory.os, "open", lambda _, flags: open_file(other, flags))
+    array = shared_array(world, np.arange(10.0) if world.rank == 0 else None)
+    np.testing.assert_array_equal(array, np.arange(10.0))
+    world.barrier()
+    if world.rank == 0:
+        array.flags.writeable = True
+        array[4] = -1.0
+    world.barrier()
+    assert array[4] == (-1.0 if world.rank == 0 else 4.0)
+    assert other.read_bytes() == content
+
+
+@pytest.mark.ranks(2)
+def test_a_file_for_which_there_is_no_memory_is_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    world = World.from_mpi()
+    monkeypatch.setattr(shared_memory, "MIN_SHARED_BYTES", 1)
+    monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path)
+
+    def fail(*_: int) -> None:
+        raise OSError("no memory")
+
+    monkeypatch.setattr(shared_memory.os, "posix_fallocate", fail)
+    array = shared_array(world, np.arange(10.0) if world.rank == 0 else None)
+    np.testing.assert_array_equal(array, np.arange(10.0))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.ranks(1, 3)

@@ -69,5 +69,7 @@ def test_memory_of_a_process_is_opened_only_if_its_nonce_is_there() -> None:
     stranger = process._replace(nonce=bytes(single_copy.NONCE))
     with pytest.raises(OSError, match=f"process ID {os.getpid()} belongs to another process"):
         HostMemory().open((stranger, address))
+    with pytest.raises(OSError, match=f"process ID {os.getpid()} belongs to another PID namespace"):
+        HostMemory().open((process._replace(namespace="1"), address))
     with pytest.raises(OSError, match="Bad address"):
         HostMemory().open((process._replace(address=8), address))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays that every rank reads, with one copy per host.
 
-Ranks of a host map the same memory (an unlinked file in /dev/shm). If it is missing or too small, every rank has a
-separate copy.
+Ranks of a host map the same memory, an unlinked file in /dev/shm, and verify it by a random number. If it is missing or
+too small, every rank has a separate copy.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from seiche.domain.world import World
 SHARED_MEMORY = Path("/dev/shm")
 #: Shorter arrays are copied to every rank.
 MIN_SHARED_BYTES = 1 << 16
+#: Bytes of the random number that shows each rank that it has mapped the memory of its host's first rank.
+_NONCE = 16
 #: Maximum bytes per message.
 _MAX_MESSAGE = 1 << 30
 
@@ -94,25 +96,29 @@ def _in_shared_memory(world: World, part: npt.NDArray[Any], lengths: Sequence[in
 
 def _map_shared_memory(host: Any, size: int) -> mmap.mmap | None:
     """Return `size` bytes shared by the ranks of `host`, None on all of them if it fails on one (collective)."""
-    name, descriptor = "", -1
+    path, descriptor, nonce = "", -1, os.urandom(_NONCE)
+    length = max(size, _NONCE)
     memory: mmap.mmap | None = None
     if host.Get_rank() == 0:
         with contextlib.suppress(OSError):
-            descriptor, name = tempfile.mkstemp(prefix="seiche-", dir=SHARED_MEMORY)
+            descriptor, path = tempfile.mkstemp(prefix="seiche-", dir=SHARED_MEMORY)
             # Allocates now, so that missing memory is an error here and not at the first write.
-            os.posix_fallocate(descriptor, 0, size)
-            memory = mmap.mmap(descriptor, size)
-    name = host.bcast(name if memory is not None else "")
+            os.posix_fallocate(descriptor, 0, length)
+            memory = mmap.mmap(descriptor, length)
+            memory[:_NONCE] = nonce
+    name, nonce = host.bcast((path if memory is not None else "", nonce))
     if name and host.Get_rank() > 0:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # missing, or shorter
             descriptor = os.open(name, os.O_RDWR)
-            memory = mmap.mmap(descriptor, size)
+            mapped = mmap.mmap(descriptor, length)
+            if mapped[:_NONCE] == nonce:  # not a file with this name in another container
+                memory = mapped
     mapped_by_all = all(host.allgather(memory is not None))
     if descriptor >= 0:
         os.close(descriptor)
-    if host.Get_rank() == 0 and name:
+    if path:
         with contextlib.suppress(OSError):
-            os.unlink(name)
+            os.unlink(path)
     return memory if mapped_by_all else None
 
 

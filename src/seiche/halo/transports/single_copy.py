@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from seiche.domain.rank_locations import pid_namespace
+
 #: prctl: permit any process of this user to attach to this one (required by the Yama security module).
 _SET_PTRACER, _ANYONE = 0x59616D61, -1
 
@@ -40,9 +42,10 @@ def permit_access() -> None:
 
 
 class Process(NamedTuple):
-    """A process to be accessed by others: its process ID, and a nonce with its address."""
+    """A process to be accessed by others: its process ID and the namespace of this, a nonce and its address."""
 
     pid: int
+    namespace: str
     address: int
     nonce: bytes
 
@@ -50,7 +53,7 @@ class Process(NamedTuple):
 def this_process() -> Process:
     """Return this process and permit others to access its memory."""
     permit_access()
-    return Process(os.getpid(), int(_nonce.ctypes.data), _nonce.tobytes())
+    return Process(os.getpid(), pid_namespace(), int(_nonce.ctypes.data), _nonce.tobytes())
 
 
 def verify_process(process: Process) -> None:
@@ -59,6 +62,8 @@ def verify_process(process: Process) -> None:
     Raises:
         OSError: its memory cannot be read, or the process ID belongs to another process (as in another container).
     """
+    if process.namespace != pid_namespace():
+        raise OSError(f"process ID {process.pid} belongs to another PID namespace, as in another container")
     content = np.zeros(NONCE, np.uint8)
     read_memory(process.pid, process.address, content)
     if content.tobytes() != process.nonce:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from seiche.domain.rank_locations import pid_namespace
 from seiche.domain.world import World
 from seiche.halo.transports.device_mpi import accepts_device_addresses
 from seiche.halo.transports.single_copy import NONCE, Process, this_process, verify_process
@@ -52,7 +53,7 @@ def _single_copy_from_child() -> Probe:
         line = child.stdout.readline()
         if not line.strip().isdigit():
             return Probe(works=None, reason="the child process of the probe did not start")
-        probe = _attach_probe(Process(child.pid, int(line), nonce))
+        probe = _attach_probe(Process(child.pid, pid_namespace(), int(line), nonce))
     finally:
         child.communicate(timeout=_TIMEOUT)
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
