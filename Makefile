@@ -28,8 +28,8 @@ demo: install
 test: install-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST_ARGS)
 
-# Tests that take an hour or so: runs of every kind killed at 60 random instants, damaged files of every reader, then the
-# stored digests of short runs. What the tests print is stored in build/nightly.log, failures with their output in
+# Tests that take an hour or so: runs of every kind killed at 60 random instants, damaged files of every reader, all tests
+# of ranks on 2 and 3 imitated nodes, then the stored digests of short runs. What the tests print is stored in build/nightly.log, failures with their output in
 # build/nightly.xml, and their files in build/nightly.
 nightly: install-test
 	mkdir -p build

@@ -7,9 +7,12 @@ and every strategy of an exchange. At night, all tests of several ranks do.
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import nodes
@@ -20,7 +23,8 @@ from test_halo_ranks import exchanges_equal_the_dense_reference, two_exchanges_o
 from test_output_ranks import read_state, write_series, write_state
 from test_ultrasound_ranks import OPTIONS, packet
 
-from life_cases import arrays_of, assert_same_arrays
+import seiche
+from life_cases import LIVES, arrays_of, assert_same_arrays, assert_same_checkpoint, changes_of, life_file
 from seiche.domain.rank_locations import boot_id, host_name, hosts_of, pid_namespace
 from seiche.domain.world import World
 from seiche.halo.transports.single_copy import this_process, verify_process
@@ -59,24 +63,99 @@ def test_nodes_share_neither_names_nor_processes_nor_memory(ranks: int, node_lay
     world.barrier()
 
 
-def local_basis(path: str) -> None:
+@pytest.mark.parametrize("name", ["unshare: unshare failed: Operation not permitted", ""])
+def test_nodes_that_cannot_be_imitated_are_skipped_with_the_reason(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes, "missing", nodes.missing.__wrapped__)
+    if name:
+        (tmp_path / "unshare").write_text(f"#!/bin/sh\necho '{name}' >&2\nexit 1\n")
+        (tmp_path / "unshare").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        reason = f"the kernel does not allow imitated nodes: {name}"
+    else:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        reason = "unshare is not installed"
+    with pytest.raises(pytest.skip.Exception, match=f"^{reason}$"):
+        nodes.options("1+1")
+
+
+def basis_of(kind: str, path: str) -> None:
     world = World.from_mpi()
     objects = packet((128, 96), 60, alpha_coeff=0.5, alpha_power=1.5)
-    found = simulate(*objects, world=world, decomposition=Decomposition("local", overlap=12), **OPTIONS)
+    found = simulate(*objects, world=world, decomposition=Decomposition(kind, overlap=12), **OPTIONS)  # type: ignore[arg-type]
     if world.rank == 0:
         np.savez(path, **found)
 
 
-@pytest.mark.parametrize("layout", ["2+1"])
-def test_the_local_basis_has_the_bits_of_the_same_ranks_on_one_node(layout: str, tmp_path: Path) -> None:
+#: Layouts of nodes for the nightly tests, beside that of all tests.
+MORE_LAYOUTS = [pytest.param(layout, marks=pytest.mark.nightly) for layout in ("1+1", "1+1+1", "2+2", "2+1+1")]
+
+
+@pytest.mark.parametrize("layout", ["2+1", *MORE_LAYOUTS])
+@pytest.mark.parametrize("basis", ["local", "global"])
+def test_ultrasound_has_the_bits_of_the_same_ranks_on_one_node(basis: str, layout: str, tmp_path: Path) -> None:
     ranks = sum(nodes.sizes_of(layout))
     results = []
     for name in ("", layout):
-        run_ranks(ranks, local_basis, tmp_path / f"{name or 'one'}.npz", layout=name)
+        run_ranks(ranks, basis_of, basis, tmp_path / f"{name or 'one'}.npz", layout=name)
         with np.load(tmp_path / f"{name or 'one'}.npz") as file:
             results.append(dict(file))
     assert_same_arrays(results[1], results[0], layout)
     assert np.abs(results[0]["p"]).max() > 0
+
+
+def run_case(kind: str, private: str, cache: str, output: str) -> None:
+    """Run a case that each host has in a folder of its own; only the outputs are in a folder that all can see."""
+    world, folder = World.from_mpi(), Path("/dev/shm") / private
+    if cache == "private":
+        os.environ["SEICHE_CACHE"] = str(folder / "cache")
+    if world.local_rank == 0:
+        folder.mkdir()
+        life_file(folder, kind)
+    world.barrier()
+    with seiche.load(folder / "case.toml", overrides=changes_of(kind), output=output, world=world) as simulation:
+        assert simulation.run(visible=False).summary["finished"] is True
+    world.barrier()
+    if world.local_rank == 0:
+        shutil.rmtree(folder)
+
+
+def sorted_by_place(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return arrays of a file with fixed cells in the order of their places; the file has them in that of the ranks."""
+    key = next((key for key in ("VTKHDF/", "VTKHDF/Polygons/") if f"{key}Connectivity" in arrays), None)
+    if key is None or len(arrays["VTKHDF/NumberOfPoints"]) > 1:
+        return dict(arrays)
+    (corners,) = set(np.diff(arrays[f"{key}Offsets"]).tolist())
+    places = arrays["VTKHDF/Points"][arrays[f"{key}Connectivity"].reshape(-1, corners)]
+    sums = places.astype(np.longdouble).sum(axis=1)  # exact: does not depend on the order of the corners
+    order, times = np.lexsort(sums.T), arrays["VTKHDF/Steps/Values"]
+    assert len(np.unique(sums, axis=0)) == len(sums)
+    result = {"places": sums[order], "times": times}
+    for name, values in arrays.items():
+        if name.startswith("VTKHDF/CellData/"):
+            steps = len(values) // len(order)
+            result[name] = values.reshape(steps, len(order), *values.shape[1:])[:, order]
+    assert len(result) > 2
+    return result
+
+
+@pytest.mark.parametrize("layout", ["2+1", *MORE_LAYOUTS])
+@pytest.mark.parametrize("kind", LIVES)
+def test_all_files_of_nodes_that_share_only_outputs_are_those_of_one(kind: str, layout: str, tmp_path: Path) -> None:
+    """Those of one rank or, of ultrasound, of the same ranks; at night also with kernels compiled by each node."""
+    ranks, at_night = sum(nodes.sizes_of(layout)), layout != "2+1"
+    found, expected = tmp_path / "nodes", tmp_path / "one"
+    cache = "private" if at_night else "shared"
+    words = kind, f"{tmp_path.name}-{os.getpid()}", cache, found
+    run_ranks(ranks, run_case, *words, layout=layout, timeout=270.0, new_processes=at_night)
+    count = ranks if kind in ("ultrasound", "time reversal") else 1
+    run_ranks(count, run_case, *words[:2], "shared", expected, layout="", timeout=270.0)
+    own, others = arrays_of(found), arrays_of(expected)
+    assert own and own.keys() == others.keys()
+    for file, arrays in others.items():
+        assert_same_arrays(sorted_by_place(own[file]), sorted_by_place(arrays), file)
+    assert_same_checkpoint(found / "checkpoint.seiche", expected / "checkpoint.seiche")
 
 
 def test_a_checkpoint_of_nodes_is_read_on_others(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_ranks_of_a_host_map_the_same_memory(monkeypatch: pytest.MonkeyPatch, tm
 
 
 @pytest.mark.ranks(2, nodes=("2+1",))
-@pytest.mark.parametrize("content", [bytes(80), b"short"])
+@pytest.mark.parametrize("content", [bytes(80), b"short"], ids=["same length", "shorter"])
 def test_a_file_of_the_same_name_in_another_container_is_not_mapped(
     content: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
