@@ -202,7 +202,8 @@ def test_objects_are_not_changed():
         ({"sensor__record": ["p", "q"]}, "sensor.record: 'q' is not one of "),
         (
             {"sensor__directivity": SimpleNamespace(angle=np.zeros(SHAPE), pattern="gradient")},
-            "sensor.directivity.pattern: only the pattern 'pressure' is available, not 'gradient'",
+            "sensor.directivity.pattern: 'gradient' is not available, since it is no mean over a sensor; use"
+            " 'pressure', or record u, whose rate of change is the gradient of the pressure over the density",
         ),
     ],
 )
@@ -233,6 +234,15 @@ def test_arguments_that_are_not_offered_give_one_line_errors(arguments, words):
     assert str(caught.value) == words
 
 
-def test_what_the_package_ignores_is_reported():
-    with pytest.warns(UserWarning, match="medium.alpha_filter is ignored"):
-        run(medium__alpha_filter=1.0)
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("alpha_sign", [-1, 1], "a medium that amplifies is unstable without a filter; use time_reversal"),
+        ("alpha_filter", np.ones(SHAPE), "the filter belongs to absorption with another sign; use time_reversal"),
+    ],
+)
+def test_amplification_is_refused_with_the_reason(name, value, words):
+    """k-wave-python ignores both."""
+    with pytest.raises(CaseError, match=f"medium.{name}: {words}"):
+        run(**{f"medium__{name}": value})
+    assert run(medium__alpha_sign=[1, 1])["p"].size

@@ -9,7 +9,6 @@ Only attributes of the objects are read; the package need not be installed.
 from __future__ import annotations
 
 import inspect
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -27,8 +26,6 @@ from seiche.ultrasound.simulate import simulate
 
 #: Sizes of a layer for "auto".
 _AUTO_SIZES = range(10, 41)
-#: Attributes of the medium that the solver of k-wave-python also ignores.
-_IGNORED = ("alpha_filter", "alpha_sign")
 
 
 def kspaceFirstOrder(  # noqa: N802 (name and arguments of k-wave-python)
@@ -160,7 +157,7 @@ def _results(grid: Grid, medium: Any, source: Any, sensor: Any, options: dict[st
 
 
 def _check_options(options: dict[str, Any], medium: Any) -> None:
-    """Raise CaseError for options that Seiche does not have; issue warnings for ignored attributes."""
+    """Raise CaseError for options and attributes that Seiche does not have."""
     if not (options["use_sg"] and options["use_kspace"]):
         raise CaseError("use_sg, use_kspace: must be True; other schemes are not available")
     if options["backend"] not in ("python", "cpp"):
@@ -169,9 +166,17 @@ def _check_options(options: dict[str, Any], medium: Any) -> None:
         raise CaseError("save_only: must be False; use k-wave-python to write files for kspaceFirstOrder-OMP")
     if options["device"] not in ("cpu", "gpu", "cuda"):
         raise CaseError(f"device: {options['device']!r} is not 'cpu', 'gpu' or 'cuda'")
-    for name in _IGNORED:
-        if getattr(medium, name, None) is not None:
-            warnings.warn(f"medium.{name} is ignored, as in k-wave-python", stacklevel=4)
+    signs = getattr(medium, "alpha_sign", None)
+    if signs is not None and not np.all(np.ravel(signs) == 1):
+        raise CaseError(
+            "medium.alpha_sign: a medium that amplifies is unstable without a filter; use time_reversal(...,"
+            " compensate=f) or kwave_images.TimeReversal, whose filter is defined by a frequency"
+        )
+    if getattr(medium, "alpha_filter", None) is not None:
+        raise CaseError(
+            "medium.alpha_filter: the filter belongs to absorption with another sign; use time_reversal(...,"
+            " compensate=f), whose filter is defined by a frequency"
+        )
 
 
 def _one_per_axis(name: str, value: Any, dimensions: int) -> tuple[float, ...]:

@@ -56,7 +56,10 @@ def _directional(directivity: Any, positions: dict[str, Any], grid: Grid) -> lis
         raise CaseError("sensor.directivity: requires two dimensions and a binary mask")
     pattern = getattr(directivity, "pattern", None) or "pressure"
     if pattern != "pressure":
-        raise CaseError(f"sensor.directivity.pattern: only the pattern 'pressure' is available, not {pattern!r}")
+        raise CaseError(
+            f"sensor.directivity.pattern: {pattern!r} is not available, since it is no mean over a sensor; use"
+            " 'pressure', or record u, whose rate of change is the gradient of the pressure over the density"
+        )
     size = getattr(directivity, "size", None)
     length = _DIRECTIVITY_SIZE * max(grid.spacings) if size is None else float(np.ravel(size)[0])
     angles = field_of("sensor.directivity.angle", directivity.angle, grid.shape, as_array=True)
