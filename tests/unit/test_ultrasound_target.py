@@ -15,7 +15,10 @@ from seiche.case.loading import load, prepare
 from seiche.case.ultrasound.target import sonication_of, target_lines
 from seiche.cli import main
 from seiche.errors import CaseError
+from seiche.report.target_section import target_section
 from seiche.ultrasound import Grid, Medium
+from seiche.ultrasound.beamforming import focus_delays
+from seiche.ultrasound.steering import ray_delays, ray_times
 from seiche.ultrasound.target import Sonication
 from ultrasound_cases import BASIC, case
 
@@ -184,3 +187,69 @@ def test_the_example_plans_a_sonication(tmp_path, monkeypatch, capsys):
     assert main(["report", "plan/out"]) == 0
     page = Path("plan/out/report.html").read_text()
     assert "<h2>Target</h2>" in page and "in the brain" in page and "data:image/png" in page
+
+
+def test_rays_through_layers_take_the_sum_of_their_times():
+    grid = Grid((60, 40), 0.5e-3)
+    x = grid.positions("x")
+    speed = np.broadcast_to(np.where((x > 0) & (x < 5e-3), 3000.0, 1500.0)[:, None], grid.shape)
+    times = ray_times(grid, speed, [[-10e-3, 1e-3], [-10e-3, 5e-3], [-5e-3, -2e-3]], [8e-3, 1e-3])
+    slanted = math.hypot(18, 4) / 18
+    # the layer of nine points is 4.5 mm thick
+    expected = np.array([13.5 / 1.5 + 1.5, (13.5 / 1.5 + 1.5) * slanted, (8.5 / 1.5 + 1.5) * math.hypot(13, 3) / 13])
+    np.testing.assert_allclose(times * 1e6, expected, rtol=2e-3)
+    elements, target = [[-10e-3, 1e-3], [-10e-3, 5e-3]], [8e-3, 1e-3]
+    uniform = ray_delays(grid, 1500.0, elements, target)
+    np.testing.assert_allclose(uniform, focus_delays(elements, target, 1500.0), atol=1e-15)
+    with pytest.raises(CaseError, match="sources, target: "):
+        ray_times(grid, speed, [[0.0, 0.0, 0.0]], [8e-3, 1e-3])
+
+
+STEERED = """solver = "ultrasound"
+[grid]
+shape = [80, 80]
+spacing = "0.5 mm"
+duration = "36 us"
+[layer]
+points = 8
+[medium]
+sound_speed = "1500 m/s"
+density = "1000 kg/m^3"
+[[medium.region]]
+kind = "box"
+lower = ["-6 mm", "-2 mm"]
+upper = ["1 mm", "25 mm"]
+sound_speed = "2200 m/s"
+[target]
+position = ["9 mm", "2 mm"]
+bone_speed = "2000 m/s"
+[record]
+frequencies = ["500 kHz"]
+[run]
+threads = 1
+"""
+
+
+def test_steered_sources_arrive_in_phase(tmp_path):
+    """A slab covers a part of the aperture: with steering the amplitudes of single sources nearly add up."""
+    tables = [
+        f'[[source]]\nkind = "line"\nstart = ["-14 mm", "{y - 1} mm"]\nend = ["-14 mm", "{y + 1} mm"]\n'
+        'frequency = "500 kHz"\namplitude = "10 kPa"\n'
+        for y in (-9, 0, 8)
+    ]
+
+    def amplitude(sources: list[str], steering: str) -> dict[str, object]:
+        text = STEERED.replace("[record]", f'steering = "{steering}"\n[record]') + "".join(sources)
+        return load(case(tmp_path, text), replace=True).run(visible=False).summary["details"]["target"]
+
+    alone = sum(amplitude([table], "none")["pressure_Pa"] for table in tables)
+    steered, plain = amplitude(tables, "ray"), amplitude(tables, "none")
+    assert 0.93 < steered["pressure_Pa"] / alone < 1.02
+    assert plain["pressure_Pa"] < 0.8 * alone
+    delays = [steered["steering"][f"sources.{k}"]["delay_s"] for k in range(3)]
+    assert min(delays) == 0.0 and max(delays) > 1e-6 and "steering" not in plain
+    phases = [steered["steering"][f"sources.{k}"]["phase_rad"] for k in range(3)]
+    np.testing.assert_allclose(np.exp(1j * np.array(phases)), np.exp(-2j * np.pi * 5e5 * np.array(delays)), atol=1e-9)
+    page = target_section({"target": steered}, None)
+    assert "phase (degrees)" in page and f"{1e6 * delays[1]:.4g}" in page
+    assert "phase (degrees)" not in target_section({"target": plain}, None)

@@ -14,7 +14,7 @@ from seiche.case.output import Final, OutputTarget
 from seiche.case.ultrasound.places import sensor_places
 from seiche.case.ultrasound.setup import UltrasoundSetup, decompose
 from seiche.case.ultrasound.sources import CurvedSource
-from seiche.case.ultrasound.target import sonication_of, target_results
+from seiche.case.ultrasound.target import sonication_of, steering_of, steering_results, target_results
 from seiche.io.files import replacing
 from seiche.io.mark import new_hdf5
 from seiche.report.display_units import display_unit
@@ -171,7 +171,9 @@ class ResultFile(Final):
         setup = self._setup
         if setup.case.target is None or not self.arrays:
             return {}
-        return target_results(sonication_of(setup.case, setup.grid, setup.medium), self.arrays)
+        result = target_results(sonication_of(setup.case, setup.grid, setup.medium), self.arrays)
+        steering = steering_results(setup.case, steering_of(setup.case, setup.grid, setup.medium))
+        return {**result, **({"steering": steering} if steering else {})}
 
     def _write_arrays(self, path: Path, arrays: Arrays) -> None:
         grid, medium = self._setup.grid, self._setup.medium

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -20,7 +20,7 @@ from seiche.case.ultrasound.planes import plane_of
 from seiche.case.ultrasound.points import check_axes, distance
 from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.case.ultrasound.sources import InitialPressure, Signal, shape_of
-from seiche.case.ultrasound.target import sonication_of
+from seiche.case.ultrasound.target import sonication_of, steering_of
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.io.images import files_of_image
@@ -129,7 +129,8 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     if case.medium.is_elastic:
         check_elastic_support(case.run.scheme, ranks=1)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
-    source, sensor = _source(case, grid, path.parent), sensor_of(case, grid, _ring(case, grid))
+    steering = steering_of(case, grid, medium)
+    source, sensor = _source(case, grid, path.parent, steering), sensor_of(case, grid, _ring(case, grid))
     sensor.check(grid)
     sensor.check_medium(elastic=case.medium.is_elastic)
     sonication_of(case, grid, medium)
@@ -217,7 +218,7 @@ def signals_of(case: UltrasoundCase) -> list[list[int]]:
     return list(groups.values())
 
 
-def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
+def _source(case: UltrasoundCase, grid: Grid, folder: Path, steering: Mapping[int, float]) -> Source:
     pressure: npt.NDArray[np.float64] | None = None
     for number, source in enumerate(case.source):
         if isinstance(source, InitialPressure):
@@ -231,7 +232,7 @@ def _source(case: UltrasoundCase, grid: Grid, folder: Path) -> Source:
             Emitter(
                 [shape_of(tone, grid, f"source[{number}]") for number, tone in tones.items()],
                 max_amplitude * signal_of(tones[source_indices[0]], grid),
-                delays=[tone.delay for tone in tones.values()],
+                delays=[tone.delay + steering.get(number, 0.0) for number, tone in tones.items()],
                 apodisation=[tone.amplitude / max_amplitude for tone in tones.values()],
             )
         )

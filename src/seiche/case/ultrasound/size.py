@@ -72,6 +72,8 @@ def sized_setup(source: CaseFile) -> UltrasoundSetup | None:
     shape, medium = case.grid.shape, case.medium
     if math.prod(shape) <= MAX_CREATED_POINTS or medium.file is not None or medium.ct is not None:
         return None
+    if case.target is not None and case.target.steering != "none":
+        return None
     if any(not isinstance(table, Signal | BallSource) for table in case.source):
         return None
     try:

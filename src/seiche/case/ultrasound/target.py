@@ -15,6 +15,7 @@ from seiche.case.ultrasound.sources import Signal, shape_of
 from seiche.report.display_units import display
 from seiche.ultrasound import Grid, Medium
 from seiche.ultrasound.emitter import quadrature_of
+from seiche.ultrasound.steering import ray_delays
 from seiche.ultrasound.target import Sonication
 
 
@@ -31,6 +32,30 @@ def sonication_of(case: UltrasoundCase, grid: Grid, medium: Medium) -> Sonicatio
     points = [quadrature_of(shape, grid, "source").points for shape in shapes]
     sources = np.concatenate(points) if points else np.empty((0, len(grid.shape)))
     return Sonication.of(grid, medium, table.position, bone_speed=table.bone_speed, sources=sources)
+
+
+def steering_of(case: UltrasoundCase, grid: Grid, medium: Medium) -> dict[int, float]:
+    """Return the delays (s) by which sources are steered to the target, by their numbers; empty without steering."""
+    tones = {number: tone for number, tone in enumerate(case.source) if isinstance(tone, Signal)}
+    if case.target is None or case.target.steering == "none" or not tones:
+        return {}
+    check_axes("target.position", case.target.position, grid)
+    rules = [quadrature_of(shape_of(tone, grid, f"source[{k}]"), grid, f"source[{k}]") for k, tone in tones.items()]
+    middles = [np.average(rule.points, axis=0, weights=rule.weights) for rule in rules]
+    delays = ray_delays(grid, medium.sound_speed, middles, case.target.position)
+    return dict(zip(tones, delays.tolist(), strict=True))
+
+
+def steering_results(case: UltrasoundCase, delays: Mapping[int, float]) -> dict[str, Any]:
+    """Return the delays (s) and phases (rad) of the steered sources, by "sources.NUMBER"."""
+    return {
+        f"sources.{number}": {
+            "delay_s": delay,
+            "phase_rad": -2 * np.pi * (tone.frequency * delay % 1.0),
+        }
+        for number, delay in delays.items()
+        if isinstance(tone := case.source[number], Signal)
+    }
 
 
 def target_results(parts: Sonication | None, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:

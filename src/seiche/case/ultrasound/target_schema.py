@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
@@ -24,6 +24,11 @@ class TargetTable(Table):
     position: Position = Field(description="position of the target")
     bone_speed: PositiveVelocity = Field(
         default=1700.0, description="lowest sound speed of bone, which separates it from other tissue"
+    )
+    steering: Literal["none", "ray"] = Field(
+        default="none",
+        description="ray: sources are delayed, in addition to their delay, so that waves along straight rays through "
+        "the medium arrive at the target together",
     )
 
 
