@@ -91,10 +91,10 @@ def test_choices_are_timed_against_all_transports(ranks: int, tmp_path_factory: 
         assert row.chosen in row.seconds
         assert row.cost >= 1.0
     for row in rows[:2]:
-        assert set(row.seconds) == {"host", "device_mpi"}
-        assert row.chosen == "host"
+        assert set(row.seconds) == {"host", "device_mpi", "peer"}
+        assert row.chosen in ("host", "peer")
         assert row.cost >= 1.0
-        assert row.predicted["host"] > 0
+        assert min(row.predicted["host"], row.predicted["peer"]) > 0
 
 
 @pytest.mark.ranks(2)
@@ -105,7 +105,7 @@ def test_a_file_of_another_machine_is_measured_again_before_the_choice(
     monkeypatch.setenv(VARIABLE, "summit")
     exchange = HaloExchange(open_backend("cpu", 1), world, ring(world, 5), "float32", predict=predicted_transport_times)
     exchange.trial()
-    assert exchange.transport_name == "host"
+    assert exchange.transport_name in ("host", "peer")
     warned = [record.message for record in caplog.records if "is from another machine" in record.message]
     assert len(warned) == (1 if world.rank == 0 else 0)
     assert 0 < exchange.decisions[0].predicted["host"] < 10

@@ -16,7 +16,7 @@ from seiche.machine.laws.file import parse_machine
 from seiche.machine.laws.locality import RankPlacement
 from seiche.machine.measure import survey as measurement
 from seiche.machine.measure.exchanges import exchange_curve, neighbour_gap
-from seiche.machine.measure.survey import measure
+from seiche.machine.measure.survey import measure, trust_of
 
 
 @pytest.mark.ranks(2, one_host=True)
@@ -27,12 +27,13 @@ def test_ranks_of_one_host_measure_their_messages(ranks: int) -> None:
     assert parse_machine(json.dumps(result.model_dump(by_alias=True, mode="json")), "x") == result
     host = result.messages("host")
     assert host is not None
-    assert [path.path for path in result.paths] == ["host", "host_exchange"]
+    assert [path.path for path in result.paths] == ["host", "host_exchange", "shared_exchange"]
     for path in result.paths:
         assert path.sizes[:2] == ([1, 2] if path.path == "host" else [8, 16])
         assert all(0 < seconds < 10 for seconds in path.seconds)
         assert (path.gap is not None) == (path.duplex is not None) == (path.path == "host")
-        assert len(path.spread) == len(path.sizes)
+        assert len(path.spread) == len(path.reproduced) == len(path.sizes)
+    assert result.trust is not None and result.trust == trust_of(result.paths)
     with pytest.raises(CaseError, match="has no data for 'host' off-node"):
         result.curve("host", "off-node")
     assert result.absent["host off-node"] == "no ranks on two hosts"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +29,9 @@ from seiche.halo.transports import nccl as nccl_module
 from seiche.halo.transports import open_transport, peer
 from seiche.halo.transports.combined import CombinedTransport
 from seiche.halo.transports.shared_memory import SharedMemoryRuntime
+from seiche.machine.in_use import VARIABLE, predicted_transport_times
+from seiche.machine.laws.file import FittedPiece, Measured, PathName, read_machine, write_machine
+from seiche.machine.laws.models import Locality
 
 COMBINED = ("peer+host", "peer+device_mpi", "peer+two_step", "peer+three_step")
 TRANSPORTS = ("two_step", "three_step", *COMBINED)
@@ -182,3 +186,41 @@ def test_flow_waves_and_cells_have_the_bits_of_one_rank(transport: str, ranks: i
         each.advance(5)
     assert_same_cells(shared, alone)
     shared.solver.close()
+
+
+@pytest.mark.ranks(nodes=("2+2",))
+def test_the_machine_file_chooses_joined_messages(
+    ranks: int, node_layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow network: each message saved is worth the additional ones within a host. Measured times are predicted."""
+    world, backend = World.from_mpi(), open_backend("cpu", 1)
+    laws: list[tuple[PathName, Locality, float]] = [("host", "on-socket", 1e-6), ("host", "on-node", 1e-6)]
+    laws += [("shared_exchange", "on-socket", 5e-7), ("shared_exchange", "on-node", 5e-7), ("host", "off-node", 1e-3)]
+    paths = [
+        Measured(path=path, locality=place, gap=alpha, pieces=[FittedPiece(begin=0, end=8, alpha=alpha, beta=1e-10)])
+        for path, place, alpha in laws
+    ]
+    machine = read_machine("summit").model_copy(update={"paths": paths, "hardware": {}, "injection": []})
+    file = Path(world.bcast(str(tmp_path / "slow.json")))
+    if world.rank == 0:
+        write_machine(file, machine)
+    world.barrier()
+    monkeypatch.setenv(VARIABLE, str(file))
+    monkeypatch.setattr("seiche.machine.in_use.adapted", lambda machine, *_, **__: machine)
+    expected: dict[str, float] = {}
+
+    def predict(*arguments: Any, **options: Any) -> dict[str, float]:
+        expected.update(predicted_transport_times(*arguments, **options))
+        return dict(expected)
+
+    monkeypatch.setattr(HaloExchange, "_trial", lambda self, direction, seconds=0.0: expected[direction.transport.name])
+    model = Model(world.size, 3)
+    exchange = HaloExchange(backend, world, model.plan(world), "float64", predict=predict)
+    array = model.start_array(backend, "float64")
+    exchange.start(array)
+    exchange.finish(array)
+    model.check_gathered(world.rank, array, "float64")
+    assert {"host", "two_step", "three_step", "peer+host", "peer+two_step", "peer+three_step"} == set(expected)
+    assert exchange.transport_name == min(expected, key=lambda name: (expected[name], name))
+    assert exchange.transport_name in ("peer+two_step", "peer+three_step")
+    exchange.close()

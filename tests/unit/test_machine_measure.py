@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo.transports import single_copy
 from seiche.io import files
-from seiche.machine.laws.file import read_machine, write_machine
+from seiche.machine.laws.file import FittedPiece, Measured, read_machine, write_machine
 from seiche.machine.laws.locality import (
     RankPlacement,
     bindings,
@@ -40,7 +41,7 @@ from seiche.machine.laws.locality import (
 from seiche.machine.measure import files as measure_files
 from seiche.machine.measure import probes
 from seiche.machine.measure.adapt import adapted
-from seiche.machine.measure.survey import measure
+from seiche.machine.measure.survey import measure, trust_of
 from seiche.observe import repeat
 from seiche.report import stored
 
@@ -145,6 +146,31 @@ def test_sizes_are_timed_in_rounds_until_the_time_is_used(monkeypatch: pytest.Mo
     assert curve.sizes == sizes
     assert curve.seconds == pytest.approx([1e-6 * size for size in sizes])
     assert clock[0] == pytest.approx(3.0, rel=0.2)
+    # Two rounds after the first third agree, so the minima are reproduced.
+    assert all(len(timing.rounds) > 2 and timing.reproduced for timing in curve.timings)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "reproduced"),
+    [((1.0,), False), ((1.0, 1.09), True), ((1.11, 1.0), False), ((3.0, 1.05, 2.0, 1.0), True), ((), False)],
+)
+def test_a_minimum_is_reproduced_by_another_round(rounds: tuple[float, ...], reproduced: bool) -> None:
+    timing = repeat.Timing(1.0, 0.0, 1, rounds)
+    assert timing.reproduced is reproduced
+    assert timing.part(4).reproduced is reproduced and timing.part(4).rounds == tuple(value / 4 for value in rounds)
+    first, second = repeat.Timing(1.0, 0.0, 1, rounds[:1]), repeat.Timing(1.0, 0.0, 1, rounds[1:])
+    assert repeat.joined(first, second).rounds == rounds
+
+
+def test_trust_is_the_fraction_of_reproduced_times_of_all_paths() -> None:
+    piece = FittedPiece(begin=1, end=2, alpha=1e-6, beta=1e-9)
+    sizes: dict[str, Any] = {"sizes": [1, 2], "seconds": [1e-6, 1e-6], "pieces": [piece]}
+    paths = [
+        Measured(path="host", locality="on-socket", reproduced=[True, False], **sizes),
+        Measured(path="host", locality="off-node", reproduced=[True, True], **sizes),
+    ]
+    assert trust_of(paths) == 0.75
+    assert trust_of([]) is None
 
 
 def test_two_measurements_of_one_operation_are_joined() -> None:

@@ -262,6 +262,14 @@ def test_the_warnings_of_a_machine_file_are_repeated(tmp_path: Path) -> None:
     assert line in result.notes
 
 
+@pytest.mark.parametrize(("trust", "advice"), [(0.98, ""), (0.5, "; measure it again when it is idle")])
+def test_the_trust_in_a_machine_file_is_repeated(tmp_path: Path, trust: float, advice: str) -> None:
+    machine = read_machine("summit").model_copy(update={"trust": trust})
+    result = predict_case(planned_case(case_file(tmp_path, "ultrasound")), machine, [1])
+    line = f"machine 'summit': {trust:.0%} of its times were reproduced by another round of the measurement{advice}"
+    assert line in result.notes and f"note: {line}" in as_text(result)
+
+
 def test_a_machine_without_an_injection_rate_is_noted(tmp_path: Path) -> None:
     summit, case = read_machine("summit"), planned_case(case_file(tmp_path, "ultrasound"))
     for measured, noted in ((summit, False), (summit.model_copy(update={"injection": []}), True)):

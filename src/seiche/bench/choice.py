@@ -14,6 +14,7 @@ import numpy as np
 from seiche.backend import Backend, open_backend
 from seiche.bench import results
 from seiche.bench.machine import available
+from seiche.domain.rank_locations import hosts_of
 from seiche.domain.world import World
 from seiche.errors import CaseError, TransportError
 from seiche.halo import HaloExchange, HaloPlan
@@ -28,6 +29,8 @@ from seiche.report.stored import check_output_path
 #: Alltoall of arrays).
 SIZES = tuple(4**k for k in range(2, 13))
 _TRANSPORTS = ("host", "device_mpi", "nccl", "peer")
+#: Those that differ from the others on several hosts only.
+_BETWEEN_HOSTS = ("two_step", "three_step", *(f"peer+{name}" for name in ("host", "nccl", "two_step", "three_step")))
 _TRANSPOSE = "transpose"
 #: Number of rounds in which all candidates are timed in turn (the minimum is used), and seconds per candidate and
 #: round.
@@ -117,7 +120,7 @@ def _exchange_row(world: World, backend: Backend, name: str, peers: tuple[int, .
     plan = HaloPlan(peers, owned, copies)
     trials: dict[str, Callable[[], float]] = {}
     exchanges = []
-    for transport in _TRANSPORTS:
+    for transport in _TRANSPORTS + (_BETWEEN_HOSTS if len(set(hosts_of(world))) > 1 else ()):
         exchange = HaloExchange(backend, world, plan, "float32", transport)  # type: ignore[arg-type]
         try:
             exchange.trial(seconds=0.0)

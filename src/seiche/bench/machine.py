@@ -14,6 +14,7 @@ from seiche.io.files import check_output_folder
 from seiche.io.parallel import raise_on_all_ranks
 from seiche.machine.laws.file import Machine, write_machine
 from seiche.machine.measure.survey import measure
+from seiche.observe.repeat import AGREEMENT
 
 _PROBE_TEXTS = {
     "single_copy": "processes can read each other's memory (single copy)",
@@ -109,6 +110,8 @@ def show(machine: Machine) -> None:
             )
         )
     results.show_lines(f"{machine.name}: {machine.source}", headings, lines, text_columns=(0, 1, 7))
+    if machine.trust is not None:
+        print(f"{machine.trust:.0%} of the times were reproduced within {AGREEMENT:.0%} by another round")
     for limit in machine.injection:
         rate = limit.rate * 1e-9
         print(f"a node injects {rate:.4g} GB/s over {limit.path} {limit.locality} ({limit.senders} senders)")

@@ -26,6 +26,8 @@ from seiche.set_up import record_set_up
 
 #: Maximum number of ranks, since planning more of them in one process takes too long.
 MAX_RANKS = 4096
+#: Below this fraction of reproduced times, a measurement should be repeated.
+LOW_TRUST = 0.9
 
 
 def ranks_of(text: str) -> list[int]:
@@ -86,6 +88,34 @@ def completed(machine: Machine, other: Machine) -> Machine:
     )
 
 
+def _machine_notes(machine: Machine, *, gpu: bool) -> list[str]:
+    """Return what a reader must know about the measurements of a machine."""
+    device, notes = "device" if gpu else "host", list[str]()
+    if device not in machine.launch:
+        notes.append(f"machine {machine.name!r} has no launch times: they are taken as 0")
+    pieces = [piece for path in machine.paths for piece in path.pieces]
+    if not machine.memory_intervals and not any(piece.alpha_interval or piece.beta_interval for piece in pieces):
+        notes.append(
+            f"machine {machine.name!r} has no confidence intervals: the predicted intervals exclude the uncertainty "
+            "of the machine"
+        )
+    if machine.has_assumed_node_rate:
+        notes.append(
+            f"machine {machine.name!r} has no injection rate: a node is assumed to send no faster than one process "
+            "does; measure it with `seiche bench machine` on several ranks of two nodes"
+        )
+    if machine.trust is not None:
+        advice = "" if machine.trust >= LOW_TRUST else "; measure it again when it is idle"
+        notes.append(
+            f"machine {machine.name!r}: {machine.trust:.0%} of its times were reproduced by another round of the "
+            f"measurement{advice}"
+        )
+    if warnings := [f"{path.path} {path.locality}: {line}" for path in machine.paths for line in path.warnings]:
+        more = f" (and {len(warnings) - 1} more in its file)" if len(warnings) > 1 else ""
+        notes.append(f"machine {machine.name!r} was measured with warnings: {warnings[0]}{more}")
+    return notes
+
+
 def predict_case(
     case: CasePlans,
     machine: Machine,
@@ -120,23 +150,7 @@ def predict_case(
             omitted[count] = str(error)
     if plan is None:
         raise CaseError(omitted[ranks[0]])
-    device, notes = "device" if case.gpu else "host", []
-    if device not in machine.launch:
-        notes.append(f"machine {machine.name!r} has no launch times: they are taken as 0")
-    pieces = [piece for path in machine.paths for piece in path.pieces]
-    if not machine.memory_intervals and not any(piece.alpha_interval or piece.beta_interval for piece in pieces):
-        notes.append(
-            f"machine {machine.name!r} has no confidence intervals: the predicted intervals exclude the uncertainty "
-            "of the machine"
-        )
-    if machine.has_assumed_node_rate:
-        notes.append(
-            f"machine {machine.name!r} has no injection rate: a node is assumed to send no faster than one process "
-            "does; measure it with `seiche bench machine` on several ranks of two nodes"
-        )
-    if warnings := [f"{path.path} {path.locality}: {line}" for path in machine.paths for line in path.warnings]:
-        more = f" (and {len(warnings) - 1} more in its file)" if len(warnings) > 1 else ""
-        notes.append(f"machine {machine.name!r} was measured with warnings: {warnings[0]}{more}")
+    notes = _machine_notes(machine, gpu=case.gpu)
     if stored:
         notes.append("stage times are calibrated with times that `seiche bench predict` measured on this machine")
     elif scales is None and not case.gpu:

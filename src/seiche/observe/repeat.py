@@ -28,6 +28,8 @@ ROUNDS = 5
 #: Trials to estimate the duration of one call; the shortest counts.
 _TRIALS = 3
 _POLL_SECONDS = 5e-4
+#: Relative difference up to which the minima of two rounds agree.
+AGREEMENT = 0.1
 
 
 def repeated(operation: Callable[[], object], synchronize: Callable[[], object] | None = None) -> Work:
@@ -53,22 +55,33 @@ def queued(backend: Backend, operation: Callable[[], None]) -> Work:
 
 @dataclass(frozen=True)
 class Timing:
-    """Minimum seconds of the repetitions, and relative distance of their median from it."""
+    """Minimum seconds of the repetitions, and relative distance of their median from it.
+
+    `rounds` are the minima of the rounds of the measurement, which are separated in time.
+    """
 
     minimum: float
     spread: float
     repetitions: int
+    rounds: tuple[float, ...] = ()
 
     def part(self, count: int) -> Timing:
         """Return the timing of one of `count` equal operations that were timed together."""
-        return Timing(self.minimum / count, self.spread, self.repetitions * count)
+        rounds = tuple(seconds / count for seconds in self.rounds)
+        return Timing(self.minimum / count, self.spread, self.repetitions * count, rounds)
+
+    @property
+    def reproduced(self) -> bool:
+        """Return whether the minima of two rounds agree within AGREEMENT."""
+        smallest = sorted(self.rounds)[:2]
+        return len(smallest) == 2 and smallest[1] <= (1 + AGREEMENT) * smallest[0]
 
 
 def joined(first: Timing, second: Timing) -> Timing:
     """Return the timing of two measurements of the same operation; the median is the mean of both, by repetitions."""
     min_time, total = min(first.minimum, second.minimum), first.repetitions + second.repetitions
     medians = [timing.minimum * (1 + timing.spread) * timing.repetitions for timing in (first, second)]
-    return Timing(min_time, sum(medians) / total / min_time - 1, total)
+    return Timing(min_time, sum(medians) / total / min_time - 1, total, first.rounds + second.rounds)
 
 
 @dataclass
@@ -89,11 +102,12 @@ class TimingSeries:
         return np.array([timing.minimum for timing in self.timings])
 
 
-def summary(seconds: Sequence[float], count: int) -> Timing:
-    """Return the timing of batches of `count` operations that took `seconds` each."""
+def summary(seconds: Sequence[float], count: int, rounds: Sequence[float] = ()) -> Timing:
+    """Return the timing of batches of `count` operations that took `seconds` each, `rounds` the fastest of a round."""
     single = np.asarray(seconds) / count
     min_time = max(float(single.min()), 1e-12)
-    return Timing(min_time, float(np.median(single)) / min_time - 1, len(single) * count)
+    of_rounds = tuple(fastest / count for fastest in rounds) or (min_time,)
+    return Timing(min_time, float(np.median(single)) / min_time - 1, len(single) * count, of_rounds)
 
 
 def batch_count(work: Work) -> int:
@@ -153,17 +167,19 @@ class SizedBatches:
 
     seconds: dict[int, list[float]] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
+    rounds: dict[int, list[float]] = field(default_factory=dict)
 
     def add(self, size: int, count: int, seconds: Sequence[float]) -> None:
         """Add the batches of one measurement."""
         self.counts[size] = count
         self.seconds.setdefault(size, []).extend(seconds)
+        self.rounds.setdefault(size, []).append(min(seconds))
 
     def series(self) -> TimingSeries:
         """Return the timings by ascending size."""
         curve = TimingSeries()
         for size in sorted(self.seconds):
-            curve.add(size, summary(self.seconds[size], self.counts[size]))
+            curve.add(size, summary(self.seconds[size], self.counts[size], self.rounds[size]))
         return curve
 
 

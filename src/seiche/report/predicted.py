@@ -12,6 +12,8 @@ from seiche.machine.laws.models import Locality, roofline
 
 #: Path in the machine file of each transport.
 PATHS: dict[str, PathName] = {"host": "host", "device_mpi": "device_mpi", "nccl": "nccl", "peer": "peer_store"}
+#: Messages that are joined by rank or by host travel between host memories.
+PATHS |= {"two_step": "host", "three_step": "host"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,10 @@ def _path_of(movement: Mapping[str, Any]) -> PathName | None:
         return "device_mpi" if gpu else "host"
     if transport == "three-step" and not gpu:
         return "host"
-    return PATHS.get(transport)
+    if transport == "peer" and not gpu:
+        return "shared_exchange"
+    # Of two transports, that between hosts.
+    return PATHS.get(transport.rpartition("+")[2])
 
 
 def _compare_messages(measured: float, movement: Mapping[str, Any], machine: Machine) -> StageComparison:

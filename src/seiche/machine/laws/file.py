@@ -31,6 +31,7 @@ _MAX_COUNTS = {"hosts": 1 << 24, "ranks": 1 << 28, "cores": 1 << 16, "sockets": 
 PathName: TypeAlias = Literal[
     "host",
     "host_exchange",
+    "shared_exchange",
     "device_mpi",
     "nccl",
     "nccl_graph",
@@ -75,6 +76,7 @@ class Measured(_Section):
     sizes: list[Size] = []
     seconds: list[Positive] = []
     spread: list[float] = []
+    reproduced: list[bool] = []
     repetitions: list[int] = []
     gap: Seconds | None = None
     duplex: Annotated[float, Field(ge=1, le=8)] | None = None
@@ -161,6 +163,7 @@ class Machine(_Section):
     launch: dict[str, Launch] = {}
     stages: dict[str, dict[str, dict[str, StageFactor]]] = {}
     files: Files | None = None
+    trust: Annotated[float, Field(ge=0, le=1)] | None = None
     probes: dict[str, Probe] = {}
     absent: dict[str, str] = {}
     seconds: float = 0.0

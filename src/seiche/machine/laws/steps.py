@@ -19,7 +19,7 @@ from seiche.observe.plan import PlannedExchange, PlannedRank, PlannedStage, RunP
 Bound: TypeAlias = Literal["low", "best", "high", "latency"]
 
 #: Transports whose messages are device work and can be part of graphs.
-_IN_GRAPHS = ("peer", "nccl")
+_IN_GRAPHS = ("peer", "nccl", "peer+nccl")
 #: Above this ratio of memory sizes, a cache effect of the smaller one is not extrapolated.
 _CACHE_RATIO = 2
 #: Resources that can limit a rank.

@@ -13,6 +13,7 @@ import seiche
 from seiche.backend import Backend, open_backend
 from seiche.domain.world import World
 from seiche.errors import BackendUnavailable, TransportError
+from seiche.halo.transports import TransportName
 from seiche.machine.laws import terms
 from seiche.machine.laws.file import (
     SCHEMA,
@@ -79,6 +80,10 @@ class _Survey:
         best = [min((curve.timings[k] for curve in curves), key=lambda timing: timing.minimum) for k in range(count)]
         seconds, disturbed = without_disturbance(sizes, [timing.minimum for timing in best])
         spread = [timing.spread for timing in best]
+        repeated = [
+            not late and timing.reproduced
+            for timing, late in zip(best, seconds < [t.minimum for t in best], strict=True)
+        ]
         fitted = fit(sizes, seconds)
         rate = self.memory.get("host" if path.startswith("host") else "device")
         measured = Measured(
@@ -88,6 +93,7 @@ class _Survey:
             sizes=sizes,
             seconds=seconds.tolist(),
             spread=spread,
+            reproduced=repeated,
             repetitions=[timing.repetitions for timing in best],
             warnings=disturbed
             + warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread, gap=terms.get("gap")),
@@ -168,13 +174,21 @@ class _Survey:
                 self.absent[key] = _missing_reason(locality) if not selected else "no CPU kernels on some rank"
                 continue
             self.report(f"exchanges between host memories, {locality}")
-            result = exchanges.exchange_curve(
-                self.world, self.cpu, self.placements, selected[0], locality, transport="host", seconds=self.share
-            )
-            if isinstance(result, str):
-                self.absent[key] = result
-            else:
-                self.add("host_exchange", locality, [result])
+            names: tuple[tuple[PathName, TransportName], ...] = (("host_exchange", "host"), ("shared_exchange", "peer"))
+            for path, transport in names[: 1 if locality == "off-node" else 2]:
+                result = exchanges.exchange_curve(
+                    self.world,
+                    self.cpu,
+                    self.placements,
+                    selected[0],
+                    locality,
+                    transport=transport,
+                    seconds=self.share,
+                )
+                if isinstance(result, str):
+                    self.absent[f"{path} {locality}"] = result
+                else:
+                    self.add(path, locality, [result])
 
     def time_copies(self) -> None:
         """Time copies between each NUMA node and the device, and within the device."""
@@ -256,7 +270,8 @@ class _Survey:
         for locality in LOCALITIES if self.world.size > 1 else ():
             selected, of_gpus = pairs(self.placements, locality), pairs(self.placements, locality, gpus=True)
             messages_of_pairs = 2.0 + 0.5 * (len(selected) > 1)
-            count += (messages_of_pairs + (self.cpu is not None)) * bool(selected)
+            exchanges_of_pairs = (1 if locality == "off-node" else 2) * (self.cpu is not None)
+            count += (messages_of_pairs + exchanges_of_pairs) * bool(selected)
             if self.gpus and of_gpus:
                 count += (2 if locality == "off-node" else 6) + 2.5 * bool(self.probes["device_mpi"].works)
         return count + (2 * len(self._cpu_sides()) + 3 if self.gpus else 0)
@@ -305,6 +320,12 @@ class _Survey:
         except OSError as error:  # on all ranks: a full disk, or a folder without write permission
             self.absent["files"] = f"{folder} is not writable: {error.strerror or error}"
             return None
+
+
+def trust_of(paths: Sequence[Measured]) -> float | None:
+    """Return the fraction of times that another round of the measurement reproduced, None without times."""
+    reproduced = [item for path in paths for item in path.reproduced]
+    return sum(reproduced) / len(reproduced) if reproduced else None
 
 
 def _missing_reason(locality: Locality) -> str:
@@ -356,6 +377,7 @@ def measure(
         hardware=properties,
         files=files,
         seconds=time.perf_counter() - begin,
+        trust=trust_of(survey.paths),
         **{name: getattr(survey, name) for name in _RESULT_FIELDS},
     )
     shared: Machine = world.bcast(machine)
