@@ -24,6 +24,7 @@ _SIZES = {8: "8 B", 4096: "4 KiB", 65536: "64 KiB", 1 << 20: "1 MiB", 1 << 24: "
 _PATHS = {
     "host": "`host`: MPI between host memories",
     "host_exchange": "`host_exchange`: complete exchange in both directions",
+    "shared_exchange": "`shared_exchange`: the same by stores into shared memory",
     "device_mpi": "`device_mpi`: MPI between GPU memories",
     "h2d": "`h2d`: pinned copy to the GPU, synchronous",
     "d2h": "`d2h`: pinned copy from the GPU, synchronous",
