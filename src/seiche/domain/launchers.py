@@ -93,12 +93,13 @@ def mpi_can_start(environment: Mapping[str, str] = os.environ) -> bool:
         return True
     import mpi4py
 
-    previous = mpi4py.rc.initialize
-    mpi4py.rc.initialize = False
+    previous = mpi4py.rc.initialize, mpi4py.rc.finalize
+    # By default mpi4py finalizes at exit only what it initialised; launchers end the job if a rank does not finalize.
+    mpi4py.rc(initialize=False, finalize=True if previous[1] is None else previous[1])
     try:
         from mpi4py import MPI
     finally:
-        mpi4py.rc.initialize = previous
+        mpi4py.rc(initialize=previous[0], finalize=previous[1])
     if lacks_pmix(MPI.Get_library_version()):
         return False
     if not MPI.Is_initialized():
