@@ -179,6 +179,9 @@ def check(
     *,
     device: DeviceOption = None,
     ranks: Annotated[int | None, typer.Option(min=1, help="Number of ranks; by default that of mpiexec.")] = None,
+    first_run: Annotated[
+        bool, typer.Option("--first-run", help="Also print a checklist of this machine; on several ranks always.")
+    ] = False,
     changes: Changes = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw geometry, media, openings, sources and sensors here.")
@@ -198,6 +201,10 @@ def check(
         with page(requested):
             print(f"picture: {draw_case(source, picture)}")
     lines = kind_of(source).check(source, world, ranks or world.size)
+    if first_run or world.size > 1:
+        from seiche.case.first_run import first_run_lines
+
+        lines = [*lines, *first_run_lines(world, source)]
     if world.rank == 0:
         print("\n".join(lines))
 

@@ -10,7 +10,11 @@ import typer
 
 from seiche.cli.bench import bench
 from seiche.cli.options import DpiOption, FigureSizeOption, JsonFile, Plots, world_of_command
+from seiche.errors import CaseError
 from seiche.report.page_size import page, page_of
+
+#: Duration of the measurements of a machine, s.
+_SECONDS, _QUICK_SECONDS = 60.0, 10.0
 
 AnyDevice = Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".')]
 
@@ -19,7 +23,10 @@ AnyDevice = Annotated[str, typer.Option(help='"auto", "cpu", "cuda" or "cuda:1".
 def bench_machine(
     *,
     device: AnyDevice = "auto",
-    seconds: Annotated[float, typer.Option(min=1.0, help="Approximate duration of all measurements, s.")] = 60.0,
+    seconds: Annotated[
+        float | None, typer.Option(min=1.0, help="Approximate duration of all measurements, s; 60 by default.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure for 10 s, for a first look at a machine.")] = False,
     folder: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for tests of file writing.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the machine; the host's by default.")] = None,
     json: Annotated[Path, typer.Option("--json", metavar="FILE", help="Machine file to write.")] = Path("machine.json"),
@@ -27,7 +34,10 @@ def bench_machine(
     """Measure the cost of data movement on these ranks and write a machine file."""
     from seiche.bench.machine import main as measure
 
-    measure(device=device, seconds=seconds, folder=folder, name=name, output=json, world=world_of_command())
+    if quick and seconds is not None:
+        raise CaseError("bench machine: --quick and --seconds exclude each other")
+    duration = seconds if seconds is not None else (_QUICK_SECONDS if quick else _SECONDS)
+    measure(device=device, seconds=duration, folder=folder, name=name, output=json, world=world_of_command())
 
 
 @bench.command("benchpress")
