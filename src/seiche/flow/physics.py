@@ -27,7 +27,6 @@ from seiche.flow.model import (
     Regularised,
     ShearThinning,
 )
-from seiche.flow.region import MAX_SITES
 from seiche.flow.velocity_set import CS2, VELOCITY_SETS
 from seiche.kernels.registry.flow import INSIDE, PRECISIONS, observe
 
@@ -49,8 +48,6 @@ def check_model(sites: SiteSet, model: FlowModel, precision: Precision, ranks: i
     """Raise CaseError for an empty geometry, too many ranks, an unsupported precision or invalid physics."""
     if not len(sites):
         raise CaseError("the geometry has no fluid site")
-    if len(sites) > MAX_SITES:
-        raise CaseError(f"the geometry has {len(sites)} fluid sites; at most {MAX_SITES} have numbers of 32 bits")
     if ranks > len(sites):
         raise CaseError(f"there are more ranks ({ranks}) than fluid sites ({len(sites)})")
     if (precision.compute, precision.storage) not in PRECISIONS:

@@ -15,11 +15,23 @@ from seiche.domain.site_owners import RankSites, SiteOwners
 from seiche.domain.site_rows import SiteRows
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
+from seiche.errors import CaseError
 from seiche.flow.velocity_set import D3Q19, VelocitySet
 from seiche.kernels.registry.sites import remote_links
 
-#: Maximum number of sites of a vessel: tables of neighbours store their numbers in 31 bits.
+#: Maximum number of sites of a rank, whose rows have 32 bits; those of a vessel have numbers of 64 bits.
 MAX_SITES = (1 << 31) - 1
+
+
+def check_parts(owner: SiteOwners) -> None:
+    """Raise CaseError if a rank has more sites than its rows can number; the same on all ranks."""
+    sites = np.zeros(int(owner.owner.max(initial=0)) + 1, np.int64)
+    np.add.at(sites, owner.owner, owner.end - owner.start)
+    if sites.max() > MAX_SITES:
+        rank = int(sites.argmax())
+        raise CaseError(
+            f"rank {rank} has {sites[rank]} fluid sites, but a rank has at most {MAX_SITES}; use more ranks"
+        )
 
 
 @dataclass(frozen=True)
@@ -86,25 +98,23 @@ class Region:
         of_all = np.sort(np.concatenate(world.allgather(own)))
         return rows, np.searchsorted(of_all, own), len(of_all)
 
-    def neighbour(self, q: int, rows: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int32]:
-        """Return the global sites at x + c_q for the owned sites `rows` (m,) or all.
-
-        -1 if the link is cut or there is none.
-        """
-        vector = self.velocity_set.vectors[q]
-        if rows is None:
-            return self._uncut(q, self.sites.rows.neighbours(vector, self.own_rows))
-        neighbours = self.sites.rows.find(self.coords_of(rows) + vector, wrap=True).astype(np.int32)
+    def neighbour(self, q: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the global sites at x + c_q for the owned sites `rows` (m,); -1 if it is cut or there is none."""
+        neighbours = self.sites.rows.find(self.coords_of(rows) + self.velocity_set.vectors[q], wrap=True)
         cut = self.cut_sites(q)
         if len(cut):
             neighbours[_is_among(rows, cut)] = -1
         return np.asarray(neighbours)
 
+    def has_neighbour(self, q: int) -> npt.NDArray[np.bool_]:
+        """Return flags (n_owned,) of the owned sites with a site at x + c_q, on any rank, whose link is not cut."""
+        linked = self.own_neighbour(q) >= 0
+        linked[self.remote_neighbour(q)[0]] = True
+        return np.asarray(linked)
+
     def own_neighbour(self, q: int) -> npt.NDArray[np.int32]:
         """Return the rows of the sites at x + c_q for all owned sites (n,); -1 if there is none on this rank."""
-        return self._uncut(q, self.own_rows.neighbours(self.velocity_set.vectors[q], self.own_rows))
-
-    def _uncut(self, q: int, neighbours: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        neighbours = self.own_rows.neighbours(self.velocity_set.vectors[q], self.own_rows)
         neighbours[self.cut_sites(q)] = -1
         return neighbours
 

@@ -27,7 +27,7 @@ from seiche.flow.moment_layout import MomentLayout
 from seiche.flow.moment_state import COEFFICIENTS, populations_of_moments
 from seiche.flow.monitor import Monitor, PendingMonitor
 from seiche.flow.physics import Physics, check_model
-from seiche.flow.region import Region
+from seiche.flow.region import Region, check_parts
 from seiche.flow.state import IOLETS, OPENINGS, SITES, WALL_MASS, site_state
 from seiche.flow.steps import Steps
 from seiche.flow.velocity_set import VELOCITY_SETS
@@ -103,6 +103,7 @@ class FlowSolver(SolverBase):
         chosen = partial(choose_layout, sites, layout, store, device, lattice, model=model, immersed=immersed)
         self.layout = on_root(self.world, chosen)
         owner = owners(sites, self.world, method=partition, weights=weights, block=tile_edge(self.layout))
+        check_parts(owner)
         self.region = Region(sites, owner, self.world.rank, lattice)
         self.owned: npt.NDArray[np.int64] = self.region.owned
         self.items, self.total_items = len(self.owned), len(sites)

@@ -37,8 +37,7 @@ def flow_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
 def _geometry_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     sites = setup.vessel.sites
     yield "case", setup.source + (f": {setup.case.title}" if setup.case.title else "")
-    excess = f"; more than the {MAX_SITES:,} that have numbers: use a larger spacing" if len(sites) > MAX_SITES else ""
-    yield "fluid sites", f"{len(sites):,} in a box of {' x '.join(str(n) for n in sites.shape)}{excess}"
+    yield "fluid sites", f"{len(sites):,} in a box of {' x '.join(str(n) for n in sites.shape)}"
     yield "spacing", f"{sites.spacing:.4g} m"
     for plane, iolet in zip(sites.iolets, setup.model.iolets, strict=True):
         radius = f", radius {plane.radius:.4g} m" if plane.radius is not None else ""
@@ -74,6 +73,8 @@ def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> 
     yield "device", f"{setup.case.run.device}, compute {setup.precision.compute}, storage {setup.precision.storage}"
     if bandwidth is not None:
         yield "copy bandwidth", f"{bandwidth / 1e9:.1f} GB/s (measured now)"
+    if (sites_of_rank := len(setup.vessel.sites) / ranks) > MAX_SITES:
+        yield "ranks", f"at least {math.ceil(sites_of_rank * ranks * _IMBALANCE / MAX_SITES)}: at most 2^31 sites each"
     for row in predict(setup, bandwidth):
         cost = f"{row.memory / ranks / 1e6:.3g} MB per rank on {ranks} rank{'s' if ranks > 1 else ''}{remark}"
         cost += f", {row.traffic:.0f} B per site and step"
