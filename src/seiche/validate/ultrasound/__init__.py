@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from seiche.validate.check import Family
-from seiche.validate.ultrasound import axisymmetric, continuous_waves, elastic, oblique, plates, pulses
+from seiche.validate.ultrasound import axisymmetric, bone_ring, continuous_waves, elastic, oblique, plates, pulses
 
 #: Every family of checks, in the order in which they run.
 FAMILIES: tuple[Family, ...] = (
@@ -24,4 +24,5 @@ FAMILIES: tuple[Family, ...] = (
     axisymmetric.axisymmetric_plates,
     elastic.elastic_reflection,
     elastic.elastic_surface_waves,
+    bone_ring.elastic_ring,
 )
