@@ -69,7 +69,7 @@ def bind_and_compare() -> None:
 
 @TWO_CORES
 def test_two_ranks_get_cores_of_their_own_and_give_them_back() -> None:
-    run_ranks(2, bind_and_compare, new_processes=True)
+    run_ranks(2, bind_and_compare, new_processes=True, layout="")
 
 
 def bind_on_nodes() -> None:
@@ -100,7 +100,7 @@ def load_bound(mode: str) -> None:
 @TWO_CORES
 @pytest.mark.parametrize("mode", ["auto", "none"])
 def test_a_case_binds_its_ranks_unless_it_says_otherwise(mode: str) -> None:
-    run_ranks(2, load_bound, mode, new_processes=True)
+    run_ranks(2, load_bound, mode, new_processes=True, layout="")
 
 
 @TWO_CORES

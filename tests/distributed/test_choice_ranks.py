@@ -64,7 +64,8 @@ def test_a_chosen_transport_carries_the_values(
     assert (backend.download(array) == expected).all()
     if device == "cpu":
         (decision,) = exchange.decisions
-        assert decision.transport == exchange.transport_name == "host"
+        joined = {"two_step", "three_step"} if world.local_size < world.size else set()
+        assert decision.transport == exchange.transport_name and decision.transport in {"host"} | joined
         assert len(set(world.allgather(decision.describe()))) == 1
     exchange.start(array)
     with pytest.raises(TransportError, match="cannot start a trial while an exchange is in progress"):
@@ -77,7 +78,7 @@ def test_a_chosen_transport_carries_the_values(
     inputs.close()
 
 
-@pytest.mark.ranks(2)
+@pytest.mark.ranks(2, one_host=True)
 def test_choices_are_timed_against_all_transports(ranks: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     world = World.from_mpi()
     path = tmp_path_factory.mktemp("choice") / "m.json"

@@ -68,7 +68,7 @@ def test_each_pair_takes_the_path_of_its_hosts(ranks: int, node_layout: str) -> 
     transport.close()
 
 
-@pytest.mark.ranks(3, nodes=("3+1",))
+@pytest.mark.ranks(3, nodes=("3+1",), one_host=True)
 def test_a_pair_that_cannot_map_memory_takes_the_other_path(
     ranks: int, node_layout: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
