@@ -26,6 +26,7 @@ EXCLUDED_ATTRIBUTES = {"program", "created_by", "creation_date", "host_names", "
 EXCLUDED_KEYS = {
     *("date", "device", "seconds", "mlups", "copy_bandwidth", "efficiency", "versions", "threads", "hosts"),
     *("set_up", "set_up_s", "useful_s", "active_s", "waited_s", "steps_s", "memory_B", "host_overhead", "seiche"),
+    *("writing", "counters", "host_messages_s"),
     *("effect", "remedy", "source", "warning"),
 }
 #: Rows of the table of stages that appear only if they took time.

@@ -128,7 +128,7 @@ def test_neighbours_of_a_part_are_those_of_the_whole(wraps: tuple[bool, bool, bo
         assert np.all(region.rows_of(others) == -1)
         for q in range(1, 19):
             expected = sites.find(region.coords + region.velocity_set.vectors[q])
-            np.testing.assert_array_equal(region.neighbour(q), expected)
+            np.testing.assert_array_equal(region.neighbour(q, np.arange(len(region.owned))), expected)
             np.testing.assert_array_equal(region.own_neighbour(q), region.rows_of(expected))
             remote = np.flatnonzero((expected >= 0) & (owner[expected] != rank))
             rows, neighbours = region.remote_neighbour(q)
