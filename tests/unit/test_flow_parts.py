@@ -24,6 +24,7 @@ from seiche.flow import (
 from seiche.flow.choice import LAYOUT_NAMES, choose_layout, recommendation, step_bytes
 from seiche.flow.iolets import density_excess, mode_profiles, mode_values
 from seiche.flow.list_layout import padded_stride
+from seiche.flow.observation import in_memory_order
 from seiche.flow.physics import relaxation_rates
 from seiche.flow.profiles import parabola, womersley
 from seiche.flow.velocity_set import D3Q15, D3Q27
@@ -210,3 +211,15 @@ def test_outgoing_populations_are_sampled_before_interpolated_walls_replace_them
     names = [stage.name for stage in solver.stages]
     expected = ["outgoing depths", "walls interior", "iolet stress interior", "incoming depths interior"]
     assert [name for name in names if name in expected] == expected
+
+
+@pytest.mark.parametrize("spread", [1, 3, 40])
+def test_sites_are_put_in_memory_order(spread: int) -> None:
+    """The items are in ascending, mixed and widely spread order."""
+    random = np.random.default_rng(spread)
+    item = random.permutation(spread * 500)[:500].astype(np.int64)
+    order, items = in_memory_order(item)
+    np.testing.assert_array_equal(items, np.sort(item))
+    np.testing.assert_array_equal(item[order], items)
+    ascending = np.arange(0, 50, 7)
+    np.testing.assert_array_equal(in_memory_order(ascending)[0], np.arange(len(ascending)))

@@ -72,7 +72,6 @@ def test_neighbours_beyond_2_to_the_32_are_those_of_the_box(region: Region) -> N
         is_own = (target >= 0) & ((target < expected[SHAPE[2] + 5 - 1] + 1) | (target >= TOTAL - 2 * SHAPE[2] - 7))
         rows = np.where(is_own, np.searchsorted(expected, target), -1)
         np.testing.assert_array_equal(region.own_neighbour(q), rows)
-        np.testing.assert_array_equal(region.has_neighbour(q), target >= 0)
         remote, sites = region.remote_neighbour(q)
         is_remote = (target >= 0) & ~is_own
         np.testing.assert_array_equal(remote, np.flatnonzero(is_remote))

@@ -79,6 +79,8 @@ class RankSites:
 
     def sites(self) -> Indices:
         """Return the ascending sites (n,)."""
+        if len(self.start) == 1:
+            return np.arange(self.start[0], self.end[0])
         return expanded(self.start, self.end)
 
     def rows_of(self, sites: npt.NDArray[np.integer[Any]]) -> Ranks:

@@ -106,12 +106,6 @@ class Region:
             neighbours[_is_among(rows, cut)] = -1
         return np.asarray(neighbours)
 
-    def has_neighbour(self, q: int) -> npt.NDArray[np.bool_]:
-        """Return flags (n_owned,) of the owned sites with a site at x + c_q, on any rank, whose link is not cut."""
-        linked = self.own_neighbour(q) >= 0
-        linked[self.remote_neighbour(q)[0]] = True
-        return np.asarray(linked)
-
     def own_neighbour(self, q: int) -> npt.NDArray[np.int32]:
         """Return the rows of the sites at x + c_q for all owned sites (n,); -1 if there is none on this rank."""
         neighbours = self.own_rows.neighbours(self.velocity_set.vectors[q], self.own_rows)

@@ -165,7 +165,7 @@ class TileLayout(Layout):
         masks = np.full(self.items, (1 << self.velocity_set.Q) - 1, np.uint32)
         masks[self.item] = 0
         for q in range(1, self.velocity_set.Q):
-            masks[self.item[~region.has_neighbour(q)]] |= np.uint32(1 << q)
+            masks[self.item[region.cut_sites(q)]] |= np.uint32(1 << q)
         mask = masks.reshape(tiles, self.volume)
         has_walls = mask.any(axis=1)
         rows = np.where(has_walls, np.cumsum(has_walls) - 1, _NO_WALLS)
