@@ -13,7 +13,7 @@ from seiche.domain.partition import hilbert_index, partition
 from seiche.domain.sites import SiteSet
 from seiche.errors import CaseError
 
-METHODS = ("metis", "curve")
+METHODS = ("metis", "curve", "bisection")
 
 
 def full_box(shape: tuple[int, int, int], periodic: tuple[bool, bool, bool] = (False, False, False)) -> SiteSet:
@@ -66,6 +66,16 @@ def test_slabs_cut_straight_across_the_longest_direction():
     np.testing.assert_array_equal(owner, tube.coords[:, 0] // 10)
     with pytest.raises(CaseError, match="partition 'slabs' has 15 layers for 16 ranks: use 'metis' or 'curve'"):
         partition(tube, 16, method="slabs", block=2)
+
+
+def test_bisection_cuts_boxes_in_three_directions():
+    box = full_box((24, 24, 24))
+    owner = partition(box, 8, method="bisection", block=4)
+    np.testing.assert_array_equal(owner, (box.coords // 12) @ (4, 2, 1))
+    long_box = full_box((24, 12, 12))
+    np.testing.assert_array_equal(partition(long_box, 2, method="bisection"), long_box.coords[:, 0] // 12)
+    three = partition(long_box, 3, method="bisection")
+    np.testing.assert_array_equal(three, long_box.coords[:, 0] // 8)
 
 
 def imbalance(owner: npt.NDArray[np.int32]) -> float:
@@ -134,7 +144,10 @@ def test_hilbert_curve_visits_every_point_by_unit_steps():
         ({"parts": 9}, "9 ranks cannot share 8 fluid sites; use at most 8 ranks"),
         ({"parts": 2, "block": 2}, "2 ranks cannot share 1 blocks of 2^3 sites with fluid; use at most 1 ranks"),
         ({"parts": 0}, "expected at least one part and blocks of at least one site: 0, 1"),
-        ({"parts": 2, "method": "metric"}, "partition 'metric' is unknown: use one of 'metis', 'curve', 'slabs'"),
+        (
+            {"parts": 2, "method": "metric"},
+            "partition 'metric' is unknown: use one of 'metis', 'curve', 'bisection', 'slabs'",
+        ),
         ({"parts": 2, "weights": np.ones(7)}, "partition weights have shape (7,), but there are 8 sites"),
         ({"parts": 2, "weights": np.full(8, np.nan)}, "partition weights must be finite and not negative"),
     ],

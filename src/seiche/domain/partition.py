@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Partitions of the sites among ranks: graph partition by METIS, space-filling curve, or slabs.
+"""Partitions of the sites among ranks: graph partition by METIS, space-filling curve, bisection, or slabs.
 
 All ranks create the graph of cubes of sites and the owners that follow from its partition; rank 0 divides the graph,
 whose size does not grow with the vessel. See docs/decisions/0037-partition-by-all-ranks.md.
@@ -28,7 +28,7 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 Weights: TypeAlias = npt.NDArray[np.float64]
 
 #: Names of the methods in case files.
-METHODS = ("metis", "curve", "slabs")
+METHODS = ("metis", "curve", "bisection", "slabs")
 
 #: Bounds of the vertices of a coarsened graph, sites of a part for each vertex, and minimum vertices per part. METIS
 #: takes about 1.3 kB per vertex on rank 0; the sites of a part take 50 to 100 B each on their rank.
@@ -56,10 +56,11 @@ def partition(
     Args:
         sites: the fluid sites; links through periodic directions count.
         parts: number of parts; each has at least one block.
-        method: `metis` cuts few links, `curve` (Hilbert order of the blocks) is fast and needs little memory, `slabs`
-            cuts between layers of blocks across the longest direction: for boxes and straight tubes. With the first
-            two, no part exceeds the mean plus the heaviest block, or 1.02 times the mean if that is larger. The curve
-            replaces METIS where it is more even.
+        method: `metis` cuts few links, `curve` (Hilbert order of the blocks) is fast and needs little memory,
+            `bisection` halves parts across their longest direction (recursive coordinate bisection): eight parts of a
+            cube are 2 x 2 x 2 cubes. `slabs` cuts between layers of blocks across the longest direction: for boxes and
+            straight tubes. With the first two, no part exceeds the mean plus the heaviest block, or 1.02 times the mean
+            if that is larger. The curve replaces METIS where it is more even.
         weights: cost of each site (n,), at least 0; None counts sites.
         block: edge of the cubes of sites (aligned with coordinate 0) that are not divided.
         most_vertices: cubes of 2, 4, 8 ... times `block` are not divided if there are more blocks than this; by default
@@ -104,6 +105,8 @@ def owners_of(
     graph = BlockGraph.of(rows, edge, values)
     if method == "curve" or parts == len(blocks):
         cut = lambda: _cut_curve(graph.blocks.coords().astype(np.int64), graph.weights, parts)  # noqa: E731
+    elif method == "bisection":
+        cut = lambda: _cut_by_bisection(graph.blocks.coords().astype(np.int64), graph.weights, parts)  # noqa: E731
     else:
         cut = lambda: _cut_by_metis(graph, parts, hosts)  # noqa: E731
     return graph.owners(shared_from_root(set_up_world(), cut))
@@ -200,6 +203,28 @@ def _cut_curve(grid: Indices, weights: Weights, parts: int) -> npt.NDArray[np.in
     order = np.argsort(hilbert_index(grid), kind="stable")
     owner = np.empty(len(grid), np.int32)
     owner[order] = _cut(weights[order], parts)
+    return owner
+
+
+def _cut_by_bisection(grid: Indices, weights: Weights, parts: int) -> npt.NDArray[np.int32]:
+    """Return the part of every block by bisection (Berger and Bokhari, IEEE Trans. Comput. 36, 570, 1987)."""
+    owner = np.zeros(len(grid), np.int32)
+
+    def bisect(blocks: Indices, first: int, count: int) -> None:
+        """Assign blocks, in the order of their coordinates, to `count` parts from `first` on."""
+        if count == 1:
+            owner[blocks] = first
+            return
+        axis = int(np.argmax(np.ptp(grid[blocks], axis=0)))
+        blocks = blocks[np.argsort(grid[blocks, axis], kind="stable")]
+        middles = np.cumsum(weights[blocks]) - weights[blocks] / 2
+        lower = count // 2
+        cut = int(np.searchsorted(middles, weights[blocks].sum() * lower / count))
+        cut = min(max(cut, lower), len(blocks) - (count - lower))
+        bisect(blocks[:cut], first, lower)
+        bisect(blocks[cut:], first + lower, count - lower)
+
+    bisect(np.arange(len(grid)), 0, parts)
     return owner
 
 

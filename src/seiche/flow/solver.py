@@ -84,7 +84,7 @@ class FlowSolver(SolverBase):
             precision: precision of arithmetic and storage; float64 by default.
             layout: "auto", "list-ab", "list-aa", "tiles-4", "tiles-8" or, with `Regularised` only, "moments".
             world: the ranks; only this process by default.
-            partition: "metis", "curve" or "slabs".
+            partition: "metis", "curve", "bisection" or "slabs".
             transport: "auto", "local", "host", "peer", "nccl" or "device_mpi".
             threads: CPU threads of this rank.
             weights: cost of every site (n,) for load balancing (`seiche.flow.balance.measure_costs`).

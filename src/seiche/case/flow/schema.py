@@ -271,7 +271,9 @@ class FlowRun(RunTable):
     """Hardware and numerics of the run; the physics does not depend on them."""
 
     precision: PrecisionTable = Field(default=PrecisionTable(), description="arithmetic and storage")
-    partition: Literal["metis", "curve", "slabs"] = Field(default="metis", description="distribution of sites to ranks")
+    partition: Literal["metis", "curve", "bisection", "slabs"] = Field(
+        default="metis", description="distribution of sites to ranks"
+    )
     balance: Literal["sites", "measured"] = Field(
         default="sites", description="balance the number of sites per rank, or their cost as measured at the start"
     )
