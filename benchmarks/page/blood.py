@@ -22,13 +22,14 @@ the time of a step with cells, divided by the time of a step of the flow alone. 
 _RANKS = """\
 ## Several ranks
 
-These tables show weak scaling, with the same load on every rank (`seiche bench blood --weak`) and a hematocrit of 0.40.
-The load `resolved` has 256^3 sites with a spacing of 0.25 um, and `coarse` has 2.1*10^7 with 1 um. Times are in
-microseconds per step.
+These tables show weak scaling, with the same load on every rank (`seiche bench blood --weak`), and strong scaling
+(`--strong`), both with a hematocrit of 0.40. The load `resolved` has 256^3 sites with a spacing of 0.25 um, and
+`coarse` has 2.1*10^7 with 1 um. Times are in microseconds per step.
 
 - *Copies*: the number of ghost cells divided by the number of owned cells.
 - *Exposed*: the time that messages add to a step, as a share of the step.
-- *Efficiency*: the time of a step on one rank, divided by the time of this step.
+- *Efficiency*: the time of a step on one rank, divided by the time of this step, in strong scaling also by the number
+  of ranks.
 """
 _RATIO = """\
 The table gives the ratio of the rates of GPU and CPU for equal physics (hematocrit, delta function, mesh, collision,
@@ -63,19 +64,20 @@ def blood_part(results: Sequence[Result[BloodRow]]) -> str:
 
 def ranks_part(results: Sequence[Result[bench_blood_ranks.BloodRanksRow]]) -> str:
     """Return the text about several ranks; nothing without results."""
-    counts = ("load", "ranks", "transport", "support", "cells", "copies", "MB per step")
+    counts = ("load", "partition", "ranks", "transport", "support", "cells", "copies", "MB per step")
     columns = (*counts, "flow", "step", "without messages", "exposed", "efficiency")
     sections = []
     for result in results:
         lines = [
             (
-                *(row.load, f"{row.ranks}", row.transport, f"{row.support}", f"{row.cells:,}", f"{row.copies:.1%}"),
+                *(f"{row.load}{', strong' if row.strong else ''}", "" if row.ranks == 1 else row.partition),
+                *(f"{row.ranks}", row.transport, f"{row.support}", f"{row.cells:,}", f"{row.copies:.1%}"),
                 *(f"{row.message_bytes / 1e6:.1f}", f"{row.flow_microseconds:,.0f}", f"{row.step_microseconds:,.0f}"),
                 *(f"{row.compute_microseconds:,.0f}", f"{row.exposed:.1%}", f"{row.efficiency:.3f}"),
             )
             for row in result.rows
         ]
-        sections.append(result.head.replace("## ", "### ", 1) + markdown(columns, lines, text_columns=1))
+        sections.append(result.head.replace("## ", "### ", 1) + markdown(columns, lines, text_columns=2))
     return "\n".join([_RANKS, *sections]) if sections else ""
 
 

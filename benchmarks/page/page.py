@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.page.blood import blood_part, draw_compared, ranks_part
 from benchmarks.page.movement import movement_page
 from benchmarks.page.peers import peers_part
 from benchmarks.page.plots import plots
-from benchmarks.page.stored import Result, case_label, read_results
+from benchmarks.page.stored import Result, case_label, read_documents, read_results
+from benchmarks.page.tree import tree_part
 from benchmarks.page.ultrasound import ultrasound_part
 from benchmarks.page.waves import waves_part
 from benchmarks.page.waves_gradient import gradient_part
@@ -47,6 +49,7 @@ result, run `seiche bench flow --json benchmarks/results/NAME.json` on an idle m
 - *B/update* is the number of bytes that the scheme must move per update, as derived in the
   [theory](../theory/flow.md#6-storage): populations read and written, adjacency or tables, relaxation rates.
 - GB/s is the product of both.
+- *Efficiency*, on several ranks, is the rate of a rank divided by the rate of one rank in the same measurement.
 - *Share of copy* is this bandwidth relative to the bandwidth of a copy of a large array (bytes read plus bytes
   written), measured in the same process on the same cores or device. Because of caches it may exceed 100 %. On a CPU,
   *copy* is the fastest of four ways to move data: an ordinary copy, a copy past the caches, an update in place, and a
@@ -67,10 +70,11 @@ def page(
     blood_ranks: Sequence[Result[bench_blood_ranks.BloodRanksRow]] = (),
     gradients: Sequence[Result[GradientRow]] = (),
     peers: Sequence[Result[PeerRow]] = (),
+    trees: Sequence[tuple[Path, dict[str, Any]]] = (),
 ) -> str:
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
-    cells = (blood_part(blood), ranks_part(blood_ranks))
+    cells = (tree_part(trees), blood_part(blood), ranks_part(blood_ranks))
     sound = (ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves), gradient_part(gradients))
     other_parts = (*cells, *sound, peers_part(peers))
     return "\n".join([_INTRODUCTION, *sections, *filter(None, other_parts)])
@@ -84,10 +88,12 @@ def _section(result: Result[FlowRow]) -> str:
         "fluid",
         "sites",
         "ranks",
+        "partition, transport",
         "MLUPS",
         "B/update",
         "GB/s",
         "share of copy",
+        "efficiency",
     )
     lines = [
         (
@@ -97,10 +103,12 @@ def _section(result: Result[FlowRow]) -> str:
             row.rheology,
             f"{row.sites:,}",
             str(row.ranks),
+            ", ".join(filter(None, (row.partition, row.transport))) if row.ranks > 1 else "",
             f"{row.mlups:,.1f}",
             f"{row.bytes_per_update:.1f}",
             f"{row.gigabytes_per_second:,.1f}",
             f"{row.share_of_copy:.0%}",
+            f"{row.efficiency:.3f}" if row.efficiency and row.ranks > 1 else "",
         )
         for row in result.rows
     ]
@@ -169,8 +177,10 @@ def pages(root: Path) -> dict[Path, str]:
     blood_ranks = read_results(folder, "blood-ranks", bench_blood_ranks.BloodRanksRow)
     gradients = read_results(folder, "waves-gradient", GradientRow)
     peers = read_results(folder, "peers", PeerRow)
+    trees = read_documents(folder, "flow tree")
+    parts = (blood, ultrasound, waves, ultrasound_ranks, blood_ranks, gradients, peers, trees)
     return {
-        target / "index.md": page(results, blood, ultrasound, waves, ultrasound_ranks, blood_ranks, gradients, peers),
+        target / "index.md": page(results, *parts),
         target / "movement.md": movement_page(root / "benchmarks" / "machines", folder),
         readme: with_table(readme.read_text(), readme_table(results)),
         **plots(root),

@@ -20,9 +20,9 @@ kernels ([tuning](tuning.md)). The two values of bytes per point are the estimat
 increase of device memory.
 """
 _RANKS = """\
-On several ranks (`mpiexec -n 4 seiche bench ultrasound --json benchmarks/results/NAME.json`), each rank has one cube;
-the cubes are adjacent along x.
+On several ranks (`mpiexec -n 4 seiche bench ultrasound --json benchmarks/results/NAME.json`), each rank has one cube.
 
+- *Cubes*: number of cubes along each axis.
 - *Width*: width of the overlaps, empty for transforms of the whole grid.
 - *Efficiency*: the time of a step of one cube on one rank, divided by the time of this step.
 - *After work*: the same efficiency if all points that a rank computes, including overlaps, count as work.
@@ -33,7 +33,18 @@ _COLUMNS = (
     *("points", "ms per step", "ns per point", "B per point"),
 )
 _RANKS_COLUMNS = (
-    *("scheme", "medium", "precision", "basis", "transport", "transforms", "points per rank", "ranks", "width"),
+    *(
+        "scheme",
+        "medium",
+        "precision",
+        "basis",
+        "transport",
+        "transforms",
+        "points per rank",
+        "ranks",
+        "cubes",
+        "width",
+    ),
     *("ms on one rank", "ms per step", "efficiency", "after work", "messages"),
 )
 
@@ -62,7 +73,13 @@ def _ranks_section(result: Result[UltrasoundRanksRow]) -> str:
     lines = [
         (
             *(row.scheme, row.physics, row.precision, row.basis, row.transport, row.transforms, f"{row.size}^3"),
-            *(str(row.ranks), str(row.width or ""), f"{row.milliseconds_one_rank:.2f}", f"{row.milliseconds:.2f}"),
+            *(
+                str(row.ranks),
+                row.split or f"{row.ranks}x1x1",
+                str(row.width or ""),
+                f"{row.milliseconds_one_rank:.2f}",
+                f"{row.milliseconds:.2f}",
+            ),
             *(f"{row.efficiency:.2f}", f"{row.efficiency_after_redundant_work:.2f}", f"{row.share_of_messages:.1%}"),
         )
         for row in result.rows

@@ -42,7 +42,7 @@ def _section(result: Result[WavesRow]) -> str:
     several = any(row.ranks > 1 for row in result.rows)
     columns = ["medium", "flux", "precision", "kernels", "n", "elements", "words", "ps per node and stage"]
     columns += ["ratio to fused", "share of copy"] + (
-        ["ghosts", "ranks", "kB per stage", "error", "efficiency"] if several else []
+        ["ghosts", "transport", "ranks", "kB per stage", "error", "efficiency"] if several else []
     )
     lines = []
     for row in result.rows:
@@ -51,7 +51,15 @@ def _section(result: Result[WavesRow]) -> str:
         line += [f"{row.share_of_copy:.0%}"]
         if several:
             ranks = f"{row.ranks}{', one cube' if row.strong else ''}"
-            line += [row.ghosts, ranks, f"{row.message_bytes / 1e3:,.1f}", f"{row.error:.1e}", f"{row.efficiency:.3f}"]
+            transport = f"{row.transport}{'' if row.overlap else ', no overlap'}"
+            line += [
+                row.ghosts,
+                transport,
+                ranks,
+                f"{row.message_bytes / 1e3:,.1f}",
+                f"{row.error:.1e}",
+                f"{row.efficiency:.3f}",
+            ]
         lines.append(tuple(line))
     return result.head + markdown(tuple(columns), lines, text_columns=4)
 

@@ -50,19 +50,19 @@ def rejected() -> None:
 
 def test_what_cannot_be_measured_is_reported_in_a_line() -> None:
     output = run_ranks(2, rejected)
-    assert "bench blood: several ranks (2) require --weak" in output
+    assert "bench blood: several ranks (2) require --weak or --strong" in output
     assert "bench blood: cannot use 3 ranks of 2: choose 1 to 2" in output
 
 
 def test_every_rank_has_copies_of_the_same_cells():
     load = Load("small", (32, 32, 32), 1.0, 162, 0.3)
     tile, counts = tile_of(load)
-    one, three = tiled(load, 1, tile, counts), tiled(load, 3, tile, counts)
+    one, three = tiled(load, (1, 1, 1), tile, counts), tiled(load, (3, 1, 1), tile, counts)
     shift = np.repeat(np.arange(3), len(one.centers))[:, None] * np.array([32.0, 0.0, 0.0])
     assert np.allclose(three.centers, np.tile(one.centers, (3, 1)) + shift)
     assert three.hematocrit == one.hematocrit == pytest.approx(0.3, abs=0.01)
     assert rank_counts(6) == [1, 2, 4, 6]
     coarse = LOADS["coarse"]
     assert np.prod(coarse.shape) == pytest.approx(2.08e7, rel=0.01)
-    packing = tiled(coarse, 1, *tile_of(coarse))
+    packing = tiled(coarse, (1, 1, 1), *tile_of(coarse))
     assert len(packing.centers) == pytest.approx(88_000, rel=0.05)

@@ -116,5 +116,5 @@ def test_the_performance_page_tells_what_several_ranks_reach(tmp_path: Path) -> 
     (tmp_path / "several.json").write_text(json.dumps(document | {"rows": [row]}))
     text = ranks_part(read_results(tmp_path, "blood-ranks", BloodRanksRow))
     assert "### A GPU (cuda:0): several" in text
-    assert "| resolved | 2 | peer | 3 | 2,248 | 13.3% | 21.0 | 506 | 1,306 | 1,283 | 1.8% | 0.905 |" in text
+    assert "| resolved | slabs | 2 | peer | 3 | 2,248 | 13.3% | 21.0 | 506 | 1,306 | 1,283 | 1.8% | 0.905 |" in text
     assert ranks_part([]) == ""

@@ -54,7 +54,7 @@ def test_the_basis_follows_the_speed_of_links_and_the_work_of_overlaps() -> None
 
 def test_the_split_is_the_one_whose_step_is_predicted_to_be_the_shortest() -> None:
     """A long grid: cut across, four parts have the smallest overlaps; an even cut along two axes has more of them."""
-    machine, problem = read_machine(H200), problem_of(48, "lossless", 4)
+    machine, problem = read_machine(H200), problem_of(48, "lossless", (4, 1, 1))
     splits = possible_splits(problem.shape, 4, 8)
     assert set(splits) == {(4, 1, 1), (2, 2, 1), (2, 1, 2), (1, 2, 2)}
     single = {one: choose(problem, {one: splits[one]}, machine, placements(4), 4) for one in splits}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`seiche bench blood --weak`: red cells on 1, 2, 4 ... ranks with the same load per rank.
+"""`seiche bench blood --weak` and `--strong`: red cells on 1, 2, 4 ... ranks with the same load per rank or in total.
 
-The ranks divide a periodic box along its first axis. Every rank has copies of the same packed tile, so all ranks have
-the same work.
+The loads of the ranks fill a periodic box in three directions. Each consists of copies of the same packed tile, so with
+a partition into equal boxes (`bisection`) all ranks have the same work.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +21,18 @@ from seiche.backend import parse_device
 from seiche.bench import results
 from seiche.bench.blood import DRIFT, MAX_HEMATOCRIT, TILE, random_subset, red_cell, repeated
 from seiche.bench.results import rank_counts
+from seiche.bench.splits import Split, grown, requested_counts, split_of
+from seiche.bench.transports import opened
 from seiche.bench.without_messages import seconds_without_messages
 from seiche.cells import Box, Cells, Contact, Packing, Repulsion, biconcave, pack
 from seiche.couple import Blood
 from seiche.couple.ranks import SharedBoundary
 from seiche.domain import shapes
 from seiche.domain.world import World
-from seiche.errors import CaseError
 from seiche.flow import FlowModel, Newtonian, Precision, Regularised, Solver, Trt
 from seiche.halo.exchange import HaloExchange
 from seiche.kernels.registry.ibm import SUPPORT, Delta
+from seiche.observe.repeat import sleep_until_barrier
 
 #: Distance below which cells repel each other, um.
 _REPULSION_RANGE = 0.25
@@ -36,7 +40,7 @@ _REPULSION_RANGE = 0.25
 
 @dataclass(frozen=True)
 class Load:
-    """Load of a rank: sites along the axes, spacing in um, vertices per cell, and hematocrit."""
+    """Load of a rank, or of all together: sites along the axes, spacing in um, vertices per cell, and hematocrit."""
 
     name: str
     shape: tuple[int, int, int]
@@ -55,8 +59,9 @@ class BloodRanksRow:
 
     `copies` is the ratio of ghost cells to owned cells on a rank, averaged over the ranks. `compute_microseconds` is
     the time of a step without messages: no packing, sending or waiting, and no host work for messages. `exposed` is the
-    remaining fraction of a step. `efficiency` is the time of a step on one rank divided by this time, 0 if one rank was
-    not measured. `message_bytes` are the bytes sent and received per rank and step, the maximum over the ranks.
+    remaining fraction of a step. `efficiency` is the time of a step on one rank divided by this time, and by the number
+    of ranks if the load is that of all ranks together (`strong`); 0 if one rank was not measured. `message_bytes` are
+    the bytes sent and received per rank and step, the maximum over the ranks.
     """
 
     load: str
@@ -82,6 +87,8 @@ class BloodRanksRow:
     message_bytes: int
     packing_seconds: float
     setup_seconds: float
+    partition: str = "slabs"
+    strong: bool = False
 
     @property
     def millions_of_sites(self) -> float:
@@ -89,14 +96,14 @@ class BloodRanksRow:
         return self.sites / 1e6
 
 
-def tiled(load: Load, ranks: int, tile: Packing, counts: tuple[int, int, int]) -> Packing:
-    """Return the cells of `ranks` ranks in um: copies of a tile for one rank, repeated for each rank."""
+def tiled(load: Load, split: Split, tile: Packing, counts: tuple[int, int, int]) -> Packing:
+    """Return the cells of all ranks in um: copies of a tile for one load, repeated along the axes as `split`."""
     extent = np.array(load.shape) * load.spacing
     cell_volume = red_cell(load.spacing, load.vertices, 3).mesh.volume * load.spacing**3
     suspension = random_subset(
         repeated(tile, extent / counts, counts), load.hematocrit, float(extent.prod()), cell_volume
     )
-    return repeated(suspension, extent, (ranks, 1, 1))
+    return repeated(suspension, extent, split)
 
 
 def tile_of(load: Load, seed: int = 0) -> tuple[Packing, tuple[int, int, int]]:
@@ -107,8 +114,8 @@ def tile_of(load: Load, seed: int = 0) -> tuple[Packing, tuple[int, int, int]]:
     return pack(box, [biconcave(162)], MAX_HEMATOCRIT, seed=seed), tuple(counts.tolist())
 
 
-class WeakScaling:
-    """A flow with the same load on every rank; its steps are timed without and with cells."""
+class Scaling:
+    """A flow with one load, or with one for each rank; its steps are timed without and with cells."""
 
     def __init__(
         self,
@@ -116,6 +123,8 @@ class WeakScaling:
         load: Load,
         device: str,
         *,
+        strong: bool,
+        partition: str,
         precision: str,
         layout: str,
         transport: str,
@@ -127,7 +136,9 @@ class WeakScaling:
         initial_velocity = tuple(speed * load.spacing / 0.25 for speed in DRIFT)
         self.model = FlowModel(Newtonian(1.0 / 6.0), collision, initial_velocity=initial_velocity)  # type: ignore[arg-type]
         self.world, self.load, self.precision, self.steps = world, load, precision, steps
-        self.shape = (load.shape[0] * world.size, *load.shape[1:])
+        self.strong, self.partition = strong, partition
+        self.split = (1, 1, 1) if strong else split_of(world.size)
+        self.shape = grown(load.shape, self.split)
         begin = time.perf_counter()
         self.solver = Solver(
             shapes.box(self.shape),
@@ -136,7 +147,7 @@ class WeakScaling:
             precision=Precision(precision, precision),  # type: ignore[arg-type]
             layout=layout,
             world=world,
-            partition="slabs",
+            partition=partition,
             transport=transport,
             threads=threads,
         )
@@ -215,6 +226,8 @@ class WeakScaling:
             message_bytes=message_bytes,
             packing_seconds=packing_seconds,
             setup_seconds=setup,
+            partition=self.partition if world.size > 1 else "none",
+            strong=self.strong,
         )
 
 
@@ -229,36 +242,43 @@ def main(
     steps: int | None = None,
     layout: str | None = None,
     threads: int | None = None,
-    transport: str = "auto",
+    transports: Sequence[str] = ("auto",),
+    partitions: Sequence[str] = ("bisection",),
+    strong: bool = False,
     sizes: Sequence[int] = (),
     output: Path | None = None,
 ) -> list[BloodRanksRow]:
     """Measure on `sizes` ranks, by default `rank_counts`; print a table on rank 0 and store JSON at `output`.
 
-    The default layout is that of `bench.blood`. Rows are stored after each measurement and returned on rank 0.
+    If `strong`, the ranks share one load; otherwise each has one. The default layout is that of `bench.blood`. Rows are
+    stored after each measurement and returned on rank 0. On one rank, only the first partition and transport are used.
 
     Raises:
         CaseError: a size exceeds the number of ranks.
     """
-    invalid = [size for size in sizes if not 1 <= size <= world.size]
-    if invalid:
-        raise CaseError(f"bench blood: cannot use {invalid[0]} ranks of {world.size}: choose 1 to {world.size}")
+    counted = requested_counts("blood", sizes, world.size, rank_counts(world.size))
+    options: dict[str, Any] = {"strong": strong, "precision": precision, "threads": threads}
+    options["layout"] = layout or ("moments" if parse_device(device).is_gpu else "tiles-8")
+    even_steps = max((steps or (512 if parse_device(device).is_gpu else 10)) // 2 * 2, 2)
     rows: list[BloodRanksRow] = []
     device_name = ""
     for load in loads:
         begin = time.perf_counter()
         tile, counts = world.bcast(tile_of(load) if world.rank == 0 else None)
         tile_seconds = time.perf_counter() - begin
-        for ranks in sorted(sizes) or rank_counts(world.size):
+        for ranks in counted:
             subset = world.first(ranks)
-            if subset is not None:
+            variants = list(product(partitions, transports))[: None if ranks > 1 else 1]
+            for partition, transport in variants:
+                if subset is None:
+                    continue
+                settings = {"partition": partition, "transport": transport, "steps": even_steps, **options}
+                flow = opened(partial(Scaling, subset, load, device, **settings), transport, transports, subset)
+                if flow is None:
+                    continue
                 begin = time.perf_counter()
-                packing = tiled(load, ranks, tile, counts)
+                packing = tiled(load, flow.split, tile, counts)
                 packing_seconds = tile_seconds + time.perf_counter() - begin
-                options: dict[str, Any] = {"precision": precision, "transport": transport, "threads": threads}
-                options["layout"] = layout or ("moments" if parse_device(device).is_gpu else "tiles-8")
-                even_steps = (steps or (512 if parse_device(device).is_gpu else 10)) // 2 * 2
-                flow = WeakScaling(subset, load, device, steps=max(even_steps, 2), **options)
                 device_name = flow.solver.backend.describe()
                 for delta in deltas:
                     rows.append(flow.measure(packing, delta, points, packing_seconds))
@@ -267,24 +287,29 @@ def main(
                         results.store(output, results.document("blood-ranks", device_name, rows))
                 flow.solver.close()
                 del flow
-            world.barrier()
+            sleep_until_barrier(world)
     if world.rank == 0:
-        results.show(device_name, _COLUMNS, rows)
+        results.show(device_name, _COLUMNS, rows, text_columns=3, width=150)
         print("flow, step and compute in us; compute is a step without messages")
     return rows
 
 
 def with_efficiency(rows: Sequence[BloodRanksRow]) -> list[BloodRanksRow]:
-    """Return the rows with their efficiencies, the time of a step on one rank divided by that of the row."""
-    one_rank = {(row.load, row.delta): row.step_microseconds for row in rows if row.ranks == 1}
-    return [replace(row, efficiency=one_rank.get((row.load, row.delta), 0.0) / row.step_microseconds) for row in rows]
+    """Return the rows with their efficiencies, relative to the first row of the load and delta on one rank."""
+    one_rank = {(row.load, row.delta): row.step_microseconds for row in reversed(rows) if row.ranks == 1}
+    shares = [row.ranks if row.strong else 1 for row in rows]
+    return [
+        replace(row, efficiency=one_rank.get((row.load, row.delta), 0.0) / (row.step_microseconds * share))
+        for row, share in zip(rows, shares, strict=True)
+    ]
 
 
 #: Headings of the table and formats of their values.
 _COLUMNS = {
     "load": "{0.load}",
-    "ranks": "{0.ranks}",
+    "partition": "{0.partition}",
     "transport": "{0.transport}",
+    "ranks": "{0.ranks}",
     "support": "{0.support}",
     "sites": "{0.millions_of_sites:.3g} M",
     "cells": "{0.cells}",

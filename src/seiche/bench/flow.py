@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import numpy.typing as npt
 
 from seiche.backend import parse_device
 from seiche.bench import results
+from seiche.bench.splits import Split, grown, requested_counts, split_name, split_of
+from seiche.bench.transports import opened
 from seiche.bench.without_messages import seconds_without_messages
 from seiche.domain import shapes
 from seiche.domain.sites import SiteSet
@@ -24,6 +28,7 @@ from seiche.flow.layout import HALF_SCALE
 from seiche.flow.model import FlowModel, Newtonian, Precision, PressureIolet, Regularised, Rheology, Trt
 from seiche.flow.solver import FlowSolver
 from seiche.observe.bandwidth import copy_bandwidth
+from seiche.observe.repeat import sleep_until_barrier
 from seiche.solver.replay import GRAPH_STEPS
 
 #: Default (compute, storage) pairs for each kind of device.
@@ -38,7 +43,8 @@ class FlowRow:
     """One measurement; `bytes_per_update` is the minimum traffic of the scheme per fluid site.
 
     `step_microseconds` is the time of a step on the slowest rank; `compute_microseconds` is the time of the same sweeps
-    and iolet stages without messages.
+    and iolet stages without messages. `efficiency` is the rate of a rank divided by that of a run on one rank, 0 if one
+    rank was not measured.
     """
 
     case: str
@@ -57,11 +63,13 @@ class FlowRow:
     transport: str = "none"
     step_microseconds: float = 0.0
     compute_microseconds: float = 0.0
+    partition: str = ""
+    efficiency: float = 0.0
 
 
-def box_case(edge: int, copies: int = 1) -> SiteSet:
-    """Return a periodic box of `copies` stacked cubes of edge^3 sites."""
-    return shapes.box((edge, edge, edge * copies))
+def box_case(edge: int, split: Split = (1, 1, 1)) -> SiteSet:
+    """Return a periodic box of cubes of edge^3 sites, stacked along the axes as `split`."""
+    return shapes.box(grown((edge,) * 3, split))
 
 
 def tube_case(sites: int) -> SiteSet:
@@ -144,18 +152,20 @@ def measure(solver: FlowSolver, case: str, seconds: float, copy: float) -> FlowR
     )
 
 
-def cases(names: Sequence[str], device: str, size: int | None, copies: int = 1) -> Iterator[tuple[str, SiteSet]]:
+def cases(names: Sequence[str], device: str, size: int | None, ranks: int = 1) -> Iterator[tuple[str, SiteSet]]:
     """Yield the geometries to be measured; `size` is the edge of the box, or the sites of the tube in millions.
 
-    `copies` is the number of stacked boxes, or the factor by which the number of sites of the tube is multiplied.
+    `ranks` is the number of boxes, stacked along three axes, or the factor by which the sites of the tube are
+    multiplied.
     """
     on_gpu = parse_device(device).is_gpu
     for name in names:
         if name == "box":
             edge = size or (384 if on_gpu else 112)
-            yield f"box {edge}^3" + (f" x {copies}" if copies > 1 else ""), box_case(edge, copies)
+            split = split_of(ranks)
+            yield f"box {edge}^3" + (f" x {split_name(split)}" if ranks > 1 else ""), box_case(edge, split)
         else:
-            yield "tube", tube_case((size or (20 if on_gpu else 1)) * copies * 1_040_000)
+            yield "tube", tube_case((size or (20 if on_gpu else 1)) * ranks * 1_040_000)
 
 
 def main(
@@ -168,46 +178,72 @@ def main(
     size: int | None = None,
     seconds: float = 2.0,
     threads: int | None = None,
-    transport: str = "auto",
-    partition: str = "metis",
+    transports: Sequence[str] = ("auto",),
+    partitions: Sequence[str] = ("metis",),
     weak: bool = False,
+    sizes: Sequence[int] = (),
     output: Path | None = None,
 ) -> list[FlowRow]:
-    """Measure, print a table on rank 0 and store JSON at `output`; return the rows.
+    """Measure on `sizes` ranks, by default on all; print a table on rank 0, store JSON at `output`; return the rows.
 
-    With `weak`, `size` is the load of each rank; otherwise it is the total load.
+    With `weak`, `size` is the load of each rank; otherwise it is the total load. Rows are stored after each
+    measurement. On one rank, only the first partition and transport are measured.
+
+    Raises:
+        CaseError: a number of ranks exceeds that of the world.
     """
     world = World.from_mpi()
     precision_pairs = precisions or PRECISIONS["cuda" if parse_device(device).is_gpu else "cpu"]
     rows: list[FlowRow] = []
-    copy = 0.0
-    device_name = ""
-    for case, sites in cases(names, device, size, world.size if weak else 1):
-        for compute, storage in precision_pairs:
-            for layout in layouts:
-                precision = Precision(compute, storage)  # type: ignore[arg-type]
-                model = model_of(sites, rheology or Newtonian(0.1), layout)
-                solver = FlowSolver(
+    copy, device_name = 0.0, ""
+    for ranks in requested_counts("flow", sizes, world.size, [world.size]):
+        subset, copy = world.first(ranks), 0.0
+        variants = list(product(partitions, transports))[: None if ranks > 1 else 1]
+        for case, sites in cases(names, device, size, ranks if weak else 1):
+            if subset is None:
+                continue
+            for pair, layout, (partition, transport) in product(precision_pairs, layouts, variants):
+                create = partial(
+                    FlowSolver,
                     sites,
-                    model,
+                    model_of(sites, rheology or Newtonian(0.1), layout),
                     device=device,
-                    precision=precision,
+                    precision=Precision(*pair),  # type: ignore[arg-type]
                     layout=layout,
-                    world=world,
+                    world=subset,
                     partition=partition,
                     transport=transport,
                     threads=threads,
                 )
+                solver = opened(create, transport, transports, subset)
+                if solver is None:
+                    continue
                 if not copy:
                     device_name = solver.backend.describe()
-                    copy = copy_bandwidth(solver.backend, world)
-                rows.append(measure(solver, case, seconds, copy))
+                    copy = copy_bandwidth(solver.backend, subset)
+                rows.append(replace(measure(solver, case, seconds, copy), partition=partition if ranks > 1 else "none"))
                 solver.close()
                 del solver
+                if world.rank == 0:
+                    rows = with_efficiency(rows)
+                    results.store(output, document(rows, device_name, copy))
+        sleep_until_barrier(world)
     if world.rank == 0:
         show(rows, device_name, copy)
-        results.store(output, document(rows, device_name, copy))
     return rows
+
+
+def with_efficiency(rows: Sequence[FlowRow]) -> list[FlowRow]:
+    """Return the rows with their efficiencies, the rate of a rank divided by that on one rank of the same shape."""
+
+    def key(row: FlowRow) -> tuple[str, ...]:
+        return row.case.partition(" x ")[0], row.layout, row.compute, row.storage, row.rheology
+
+    one_rank = {key(row): row.mlups for row in rows if row.ranks == 1}
+    return [
+        replace(row, efficiency=row.mlups / row.ranks / one_rank[key(row)] if key(row) in one_rank else 0.0)
+        for row in rows
+    ]
 
 
 def document(rows: Sequence[FlowRow], device: str, copy: float) -> dict[str, Any]:
@@ -220,6 +256,9 @@ _COLUMNS = {
     "case": "{0.case}",
     "layout": "{0.layout}",
     "compute/storage": "{0.compute}/{0.storage}",
+    "partition": "{0.partition}",
+    "transport": "{0.transport}",
+    "ranks": "{0.ranks}",
     "sites": "{0.sites}",
     "MLUPS": "{0.mlups:.1f}",
     "B/update": "{0.bytes_per_update:.1f}",
@@ -227,9 +266,10 @@ _COLUMNS = {
     "share of copy": "{0.share_of_copy:.0%}",
     "us/step": "{0.step_microseconds:.1f}",
     "us compute": "{0.compute_microseconds:.1f}",
+    "efficiency": "{0.efficiency:.3f}",
 }
 
 
 def show(rows: Sequence[FlowRow], device: str, copy: float) -> None:
     """Print the rows as a table."""
-    results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, text_columns=3)
+    results.show(f"{device}, copy {copy / 1e9:.1f} GB/s", _COLUMNS, rows, text_columns=5, width=170)

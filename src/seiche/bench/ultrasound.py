@@ -14,6 +14,7 @@ import numpy as np
 
 from seiche.backend import open_backend, parse_device
 from seiche.bench import kwave, results
+from seiche.bench.splits import Split, grown
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.observe.bandwidth import copy_bandwidth
@@ -69,15 +70,15 @@ class UltrasoundRow:
         return (f"{self.predicted_bytes:.1f}", f"{self.measured_bytes:.1f}") if self.program == "seiche" else ("", "")
 
 
-def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
-    """Return a row of `cubes` cubes of `size`^3 points, with a small velocity source in the first cube.
+def problem_of(size: int, physics: Physics, split: Split = (1, 1, 1)) -> Problem:
+    """Return cubes of `size`^3 points stacked along the axes as `split`, with a small source in the first cube.
 
     Raises:
         CaseError: a cube is too small for its absorbing layers.
     """
     if size < 24:
         raise CaseError(f"--size: {size} points per edge are too few: use at least 24")
-    shape = (size * cubes, size, size)
+    shape = grown((size,) * 3, split)
     layered, steps = physics != "homogeneous", 100_000
 
     second_layer = np.arange(shape[0])[:, None, None] >= size // 2
@@ -94,7 +95,7 @@ def problem_of(size: int, physics: Physics, cubes: int = 1) -> Problem:
         relaxation = Relaxation(labels, np.stack(strengths), np.stack(times), np.array(unrelaxed))
         speeds = unrelaxed
     signal = np.sin(2 * np.pi * 1e6 * np.arange(steps) * _TIME_STEP)[:, None]
-    points = np.arange(64, dtype=np.int64) + size**3 // 2
+    points = np.arange(64, dtype=np.int64) + np.ravel_multi_index((size // 2, 0, 0), shape)
     return Problem(
         axes=("x", "y", "z"),
         shape=shape,

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -14,6 +16,8 @@ import numpy.typing as npt
 
 from seiche.backend import parse_device
 from seiche.bench import results
+from seiche.bench.splits import grown, split_of
+from seiche.bench.transports import opened
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
@@ -54,6 +58,7 @@ class WavesRow:
         efficiency: time on one device for the elements of one rank, divided by the time on all ranks. If `strong`, time
             for all elements on one device, divided by the number of ranks and the time on all ranks. Its difference
             from 1 is the cost of messages.
+        overlap: whether interior elements were computed while messages were in flight.
     """
 
     medium: str
@@ -74,6 +79,7 @@ class WavesRow:
     error: float
     efficiency: float = 1.0
     strong: bool = False
+    overlap: bool = True
 
 
 def start(solver: Solver) -> None:
@@ -112,16 +118,18 @@ def main(
     precisions: Sequence[Real] = PRECISIONS,
     seconds: float = 2.0,
     threads: int | None = None,
-    transport: str = "auto",
+    transports: Sequence[str] = ("auto",),
+    overlaps: Sequence[bool] = (True,),
     strong: bool = False,
     output: Path | None = None,
 ) -> list[WavesRow]:
     """Measure, print each row on rank 0 immediately and store JSON at `output`; return the rows.
 
-    Every rank has a periodic cube of `size`^3 elements; if `strong`, all ranks share one cube. With several values of
-    `nodes`, the number of elements is chosen such that the total number of nodes is about that of `size`^3 elements
-    with 8 nodes per direction. `ghosts` is one kind or "all"; `variant` is one variant, "leapfrog", or "all" (without
-    leapfrog).
+    Every rank has a periodic cube of `size`^3 elements, and the cubes are stacked along three axes; if `strong`, all
+    ranks share one cube. `overlaps` selects steps with and without interior elements during messages. With several
+    values of `nodes`, the number of elements is chosen such that the total number of nodes is about that of `size`^3
+    elements with 8 nodes per direction. `ghosts` is one kind or "all"; `variant` is one variant, "leapfrog", or "all"
+    (without leapfrog).
 
     Raises:
         CaseError: `ghosts` or `variant` is unknown, or leapfrog is combined with ghosts other than traces.
@@ -132,17 +140,19 @@ def main(
     if variant == "leapfrog":
         if ghosts != "traces":
             raise CaseError(f'ghosts = {ghosts!r}: use "traces" with leapfrog')
-        configurations = [("acoustic", "central"), ("elastic", "central")]
+        media = dict.fromkeys(medium for medium, _ in configurations)
+        configurations = [(medium, "central") for medium in media]
     elif variant != "all":
         check_variant(variant)
     rows: list[WavesRow] = []
-    bench = _Bench(device, threads, world, transport=transport, seconds=seconds, strong=strong)
+    bench = _Bench(device, threads, world, seconds=seconds, strong=strong)
+    exchanges = list(product(transports, overlaps))[: None if world.size > 1 else 1]
     node_counts = (nodes,) if isinstance(nodes, int) else tuple(nodes)
     default_edge = size or (32 if parse_device(device).is_gpu else 8)
     for node_count in node_counts:
         edge = default_edge if len(node_counts) == 1 else max(1, round(default_edge * 8 / node_count))
         for (medium, flux), precision in product(configurations, precisions):
-            for row in bench.rows(_Case(medium, flux, precision, node_count, edge), variant, ghosts):
+            for row in bench.rows(_Case(medium, flux, precision, node_count, edge), variant, ghosts, exchanges):
                 rows.append(row)
                 if world.rank == 0:
                     show(row, bench.described, bench.copy, first=len(rows) == 1)
@@ -164,26 +174,29 @@ class _Case(NamedTuple):
 class _Bench:
     """Measurement of the rows of a case."""
 
-    def __init__(
-        self, device: str, threads: int | None, world: World, *, transport: str, seconds: float, strong: bool
-    ) -> None:
-        self.device, self.threads, self.world, self.transport = device, threads, world, transport
+    def __init__(self, device: str, threads: int | None, world: World, *, seconds: float, strong: bool) -> None:
+        self.device, self.threads, self.world = device, threads, world
         self.seconds, self.strong = seconds, strong
         self.described, self.copy = "", 0.0
         self._meshes: dict[tuple[int, bool], Mesh] = {}
 
     def _mesh(self, edge: int, one_device: bool) -> Mesh:
         if (edge, one_device) not in self._meshes:
-            shape = (edge, edge, edge if one_device or self.strong else edge * self.world.size)
+            shape = grown((edge,) * 3, split_of(1 if one_device or self.strong else self.world.size))
             world = World.serial() if one_device else self.world
             mesh = Mesh.generate(Brick(shape, (True,) * 3), SizeField.uniform(1.0, 3), world=world)
             self._meshes[edge, one_device] = mesh
         return self._meshes[edge, one_device]
 
-    def _solver(self, case: _Case, scheme: Kernels, kind: GhostKind | None) -> Solver:
+    def _solver(
+        self, case: _Case, scheme: Kernels, kind: GhostKind | None, transport: str = "auto", *, overlap: bool = True
+    ) -> Solver:
         """Return a solver in its initial state; without ghosts, a solver for this rank only."""
         one_device, world = kind is None, self.world
         mesh = self._mesh(case.edge, one_device)
+        if not overlap:
+            mesh = copy(mesh)
+            mesh.interior = 0  # all elements wait for messages
         device = f"cuda:{world.local_rank}" if one_device and self.device == "cuda" else self.device
         solver = Solver(
             mesh,
@@ -194,7 +207,7 @@ class _Bench:
             device=device,
             threads=world.threads(self.threads),
             world=World.serial() if one_device else world,
-            transport=self.transport,  # type: ignore[arg-type]
+            transport=transport,  # type: ignore[arg-type]
             ghosts=kind or "traces",
             variant="fused" if scheme == "leapfrog" else scheme,
             integrator="leapfrog" if scheme == "leapfrog" else "runge-kutta",
@@ -204,21 +217,24 @@ class _Bench:
         start(solver)
         return solver
 
-    def rows(self, case: _Case, variant: str, ghosts: str) -> Iterator[WavesRow]:
-        """Yield one row for each kind of ghosts and each variant."""
+    def rows(self, case: _Case, variant: str, ghosts: str, exchanges: Sequence[tuple[str, bool]]) -> Iterator[WavesRow]:
+        """Yield one row for each kind of ghosts, each variant, and each transport with and without overlap."""
         world, size = self.world, self.world.size
         schemes: Sequence[Any] = get_args(Variant) if variant == "all" else (variant,)
         kinds: Sequence[Any] = (ghosts,) if ghosts != "all" else get_args(GhostKind) if size > 1 else ("traces",)
         one_device_seconds = 0.0
         if size > 1:
-            solver = self._solver(case, schemes[0], None)
-            one_device_seconds = float(world.allreduce_max(np.array([measure(solver, self.seconds)[0]]))[0])
-            solver.close()
-            del solver
+            alone = self._solver(case, schemes[0], None)
+            one_device_seconds = float(world.allreduce_max(np.array([measure(alone, self.seconds)[0]]))[0])
+            alone.close()
+            del alone
         reference: npt.NDArray[Any] | None = None
         fused_stage = 0.0
-        for kind, scheme in product(kinds, schemes):
-            solver = self._solver(case, scheme, kind)
+        for kind, scheme, (transport, overlap) in product(kinds, schemes, exchanges):
+            create = partial(self._solver, case, scheme, kind, transport, overlap=overlap)
+            solver = opened(create, transport, [name for name, _ in exchanges], world)
+            if solver is None:
+                continue
             solver.advance(_COMPARISON_STEPS)
             state = solver.backend.download(solver.u[-min(_COMPARED_ELEMENTS, solver.mesh.count) :])
             reference = state if reference is None else reference
@@ -229,7 +245,7 @@ class _Bench:
             is_leapfrog = scheme == "leapfrog"
             total = solver.mesh.total * case.nodes**3
             stage = step / (1 if is_leapfrog else RK_STAGES) / (total / size)
-            fused_stage = stage if scheme == schemes[0] else fused_stage
+            fused_stage = stage if (scheme, (transport, overlap)) == (schemes[0], exchanges[0]) else fused_stage
             words = words_per_leap(solver.disc) if is_leapfrog else words_per_node(solver.disc, scheme)
             yield WavesRow(
                 medium=case.medium,
@@ -250,22 +266,24 @@ class _Bench:
                 error=float(error / max_value),
                 efficiency=one_device_seconds / step / (size if self.strong else 1) if one_device_seconds else 1.0,
                 strong=self.strong,
+                overlap=overlap,
             )
             solver.close()
             del solver
 
 
-_COLUMNS = "{:<9}{:<8}{:<9}{:>3} {:<11}{:<10}{:>9}{:>6} {:>9}{:>9}{:>8}{:>11}{:>9}{:>6}"
-_HEADINGS = ("medium", "flux", "precision", "n", "variant", "ghosts", "elements", "words", "ps/stage", "x fused")
+_COLUMNS = "{:<9}{:<8}{:<9}{:>3} {:<11}{:<10}{:<10}{:>9}{:>6} {:>9}{:>9}{:>8}{:>11}{:>9}{:>6}"
+_HEADINGS = ("medium", "flux", "precision", "n", "variant", "ghosts", "messages", "elements", "words", "ps/stage")
 
 
 def show(row: WavesRow, device: str, copy: float, *, first: bool) -> None:
     """Print a row, with a heading above the first one; times are in ps per stage and node."""
     if first:
-        print(f"{device}, copy {copy / 1e9:.1f} GB/s (share: bandwidth divided by that of the copy)")
-        print(_COLUMNS.format(*_HEADINGS, "share", "kB/stage", "error", "eff."))
+        print(f"{device}, copy {copy / 1e9:.1f} GB/s (share: relative to the copy; *: without overlap of messages)")
+        print(_COLUMNS.format(*_HEADINGS, "x fused", "share", "kB/stage", "error", "eff."))
     values = (
-        *(row.medium, row.flux, row.precision, row.nodes, row.variant, row.ghosts, row.elements),
+        *(row.medium, row.flux, row.precision, row.nodes, row.variant, row.ghosts),
+        *(f"{row.transport}{'' if row.overlap else ' *'}", row.elements),
         *(f"{row.words_per_node:.1f}", f"{row.picoseconds_per_node_stage:.1f}", f"{row.time_over_fused:.2f}"),
         *(f"{row.share_of_copy:.0%}", f"{row.message_bytes / 1e3:.1f}", f"{row.error:.1e}", f"{row.efficiency:.2f}"),
     )

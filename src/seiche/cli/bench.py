@@ -14,10 +14,12 @@ from seiche.cli.options import (
     DpiOption,
     FigureSizeOption,
     JsonFile,
+    PartitionsOption,
+    RanksOption,
     RankThreads,
     Seconds,
     Threads,
-    TransportOption,
+    TransportsOption,
     world_of_command,
 )
 from seiche.report.page_size import page, page_of
@@ -29,10 +31,15 @@ LayoutChoice = StrEnum(
     "LayoutChoice", {"ab": "list-ab", "aa": "list-aa", "tiles_4": "tiles-4", "tiles_8": "tiles-8", "moments": "moments"}
 )
 
+#: Storage of the populations; FP16 is computed in FP32.
+StorageChoice = StrEnum("StorageChoice", ["float32", "float64", "float16"])
+MediumChoice = StrEnum("MediumChoice", ["acoustic", "elastic"])
+RealChoice = StrEnum("RealChoice", ["float64", "float32"])
 PrecisionChoice = Literal["float32", "float64"]
 SchemeChoice = StrEnum("SchemeChoice", ["exact", "separable", "local4"])
 #: Load of each rank in `bench blood --weak`.
 LoadChoice = StrEnum("LoadChoice", ["resolved", "coarse"])
+OverlapChoice = StrEnum("OverlapChoice", ["on", "off"])
 PhysicsChoice = StrEnum("PhysicsChoice", ["homogeneous", "lossless", "full", "relaxation"])
 
 
@@ -42,21 +49,31 @@ def bench_flow(
     device: DeviceOption = "cpu",
     shape: Annotated[list[ShapeChoice] | None, typer.Option(help="Domain; a tube by default.")] = None,
     layout: Annotated[list[LayoutChoice] | None, typer.Option(help="Storage layouts; all by default.")] = None,
+    precision: Annotated[
+        list[StorageChoice] | None, typer.Option(help="Storage of the populations; all of the device by default.")
+    ] = None,
     size: Annotated[
         int | None, typer.Option(min=1, help="Edge of the box in sites, or size of the tube in million sites.")
     ] = None,
     seconds: Seconds = 2.0,
     threads: RankThreads = None,
-    transport: TransportOption = "auto",
-    partition: Annotated[str, typer.Option(help="Partition of the sites among ranks.")] = "metis",
-    weak: Annotated[bool, typer.Option("--weak", help="`--size` is per rank, not the total.")] = False,
+    transport: TransportsOption = None,
+    partition: PartitionsOption = None,
+    weak: Annotated[
+        bool, typer.Option("--weak", help="`--size` is per rank, not the total; boxes are stacked in three directions.")
+    ] = False,
+    ranks: Annotated[
+        list[int] | None, typer.Option(min=1, help="Only these numbers of ranks; all ranks by default.")
+    ] = None,
     json: JsonFile = None,
 ) -> None:
     """Measure site updates per second of storage layouts and precisions, relative to the copy bandwidth."""
     from seiche.bench.flow import main as measure
 
     options: dict[str, Any] = {"device": device, "size": size, "seconds": seconds, "threads": threads}
-    options |= {"transport": transport, "partition": partition, "weak": weak, "output": json}
+    options |= {"transports": transport or ["auto"], "partitions": partition or ["metis"], "weak": weak}
+    pairs = [("float32" if item == "float16" else item.value, item.value) for item in precision or ()]
+    options |= {"sizes": ranks or (), "precisions": pairs or None, "output": json}
     measure(names=shape or ["tube"], layouts=layout or list(LayoutChoice), **options)
 
 
@@ -83,10 +100,12 @@ def bench_blood(
     weak: Annotated[bool, typer.Option("--weak", help="On 1, 2, 4 ... ranks with the same load per rank.")] = False,
     load: Annotated[
         list[LoadChoice] | None,
-        typer.Option(help="With --weak: 256^3 sites of 0.25 um, 2*10^7 of 1 um; both by default."),
+        typer.Option(help="On several ranks: 256^3 sites of 0.25 um, 2*10^7 of 1 um; both by default."),
     ] = None,
-    ranks: Annotated[list[int] | None, typer.Option(min=1, help="With --weak: only these numbers of ranks.")] = None,
-    transport: Annotated[str, typer.Option(help="With --weak: transport of messages.")] = "auto",
+    strong: Annotated[bool, typer.Option("--strong", help="On 1, 2, 4 ... ranks that share one load.")] = False,
+    ranks: RanksOption = None,
+    transport: TransportsOption = None,
+    partition: PartitionsOption = None,
 ) -> None:
     """Measure the stages of red cells in a periodic box, relative to the flow without cells; or on several ranks."""
     from seiche.bench.blood import DELTAS, HEMATOCRITS
@@ -96,7 +115,9 @@ def bench_blood(
     world = world_of_command()
     options: dict[str, Any] = {"device": device, "precision": precision, "points": points, "steps": steps}
     options |= {"layout": layout, "threads": threads, "output": json}
-    if weak:
+    if weak and strong:
+        raise CaseError("bench blood: --weak and --strong exclude each other")
+    if weak or strong:
         from seiche.bench.blood_ranks import LOADS, Load
         from seiche.bench.blood_ranks import main as measure_ranks
 
@@ -104,10 +125,11 @@ def bench_blood(
         if size is not None:
             loads = [Load(f"{size}^3", (size, size, size), spacing, vertices, (hematocrit or [0.4])[0])]
         deltas = [DELTAS[number] for number in support or (3, 4)]
-        measure_ranks(**options, world=world, loads=loads, deltas=deltas, transport=transport, sizes=ranks or ())
+        options |= {"transports": transport or ["auto"], "partitions": partition or ["bisection"], "strong": strong}
+        measure_ranks(**options, world=world, loads=loads, deltas=deltas, sizes=ranks or ())
         return
     if world.size > 1:
-        raise CaseError(f"bench blood: several ranks ({world.size}) require --weak")
+        raise CaseError(f"bench blood: several ranks ({world.size}) require --weak or --strong")
     options |= {"size": size, "spacing": spacing, "vertices": vertices, "figure": figure}
     deltas = [DELTAS[number] for number in support or sorted(DELTAS)]
     with page(page_of(dpi, figure_size)):
@@ -133,7 +155,13 @@ def bench_waves(
     ] = None,
     seconds: Seconds = 2.0,
     threads: RankThreads = None,
-    transport: TransportOption = "auto",
+    medium: Annotated[list[MediumChoice] | None, typer.Option(help="Both by default.")] = None,
+    precision: Annotated[list[RealChoice] | None, typer.Option(help="Both by default.")] = None,
+    transport: TransportsOption = None,
+    overlap: Annotated[
+        list[OverlapChoice] | None,
+        typer.Option(help="Compute inner elements while messages are in flight (on) or not (off); on by default."),
+    ] = None,
     strong: Annotated[bool, typer.Option("--strong", help="Distribute one cube over all ranks.")] = False,
     gradient: Annotated[
         bool, typer.Option("--gradient", help="Measure the gradient of a misfit and a run, in a cube of all ranks.")
@@ -141,6 +169,7 @@ def bench_waves(
     json: JsonFile = None,
 ) -> None:
     """Measure a stage of the wave solver for each kernel variant, and the data sent between ranks."""
+    from seiche.bench.waves import CONFIGURATIONS
     from seiche.bench.waves import main as measure
     from seiche.bench.waves_gradient import main as measure_gradient
 
@@ -148,7 +177,10 @@ def bench_waves(
         measure_gradient(device=device, size=size, nodes=nodes or (6, 8), threads=threads, output=json)
         return
     options: dict[str, Any] = {"device": device, "size": size, "seconds": seconds, "threads": threads}
-    options |= {"transport": transport, "strong": strong, "output": json}
+    options |= {"transports": transport or ["auto"], "strong": strong, "output": json}
+    options["configurations"] = [item for item in CONFIGURATIONS if item[0] in (medium or list(MediumChoice))]
+    options["precisions"] = [item.value for item in precision or list(RealChoice)]
+    options["overlaps"] = [choice == OverlapChoice.on for choice in overlap or [OverlapChoice.on]]
     measure(ghosts=ghost, variant=variant, nodes=nodes or 8, **options)
 
 
@@ -177,10 +209,16 @@ def bench_ultrasound(
             min=0, max=32, help="On several ranks: overlap widths, 0 for the global basis; 8, 16, 0 by default."
         ),
     ] = None,
-    transport: TransportOption = "auto",
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="On several ranks: cubes along each axis, as in 4x2x1; the most even by default."),
+    ] = None,
+    ranks: RanksOption = None,
+    transport: TransportsOption = None,
     json: JsonFile = None,
 ) -> None:
     """Measure the stages of an ultrasound step and its memory; on several ranks with one cube per rank."""
+    from seiche.bench.splits import parse_split
     from seiche.bench.ultrasound import main as measure
     from seiche.bench.ultrasound_ranks import OVERLAPS
     from seiche.bench.ultrasound_ranks import main as measure_ranks
@@ -194,10 +232,12 @@ def bench_ultrasound(
     if world.size > 1:
         if peer:
             raise CaseError("bench ultrasound: --peer requires one rank")
-        measure_ranks(world, overlaps=OVERLAPS if overlap is None else overlap, transport=transport, **options)
+        options |= {"splits": [parse_split(text) for text in split or ()], "counts": ranks or ()}
+        options |= {"overlaps": OVERLAPS if overlap is None else overlap, "transports": transport or ["auto"]}
+        measure_ranks(world, **options)
         return
-    if overlap is not None or transport != "auto":
-        raise CaseError("bench ultrasound: --overlap and --transport require several ranks")
+    if overlap is not None or transport or split:
+        raise CaseError("bench ultrasound: --overlap, --split and --transport require several ranks")
     measure(peer=peer, **options)
 
 

@@ -66,7 +66,15 @@ Resume = Annotated[
 RankThreads = Annotated[int | None, typer.Option(min=1, help="Threads per rank (cpu).")]
 Seconds = Annotated[float, typer.Option(min=0.0, help="Duration of each measurement, s.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads (cpu).")]
-TransportOption = Annotated[str, typer.Option(help="Transport of messages between ranks.")]
+TransportsOption = Annotated[
+    list[str] | None,
+    typer.Option("--transport", help="Transport of messages between ranks; repeatable; auto by default."),
+]
+PartitionsOption = Annotated[
+    list[str] | None,
+    typer.Option("--partition", help="Partition of the sites: metis, curve, bisection or slabs; repeatable."),
+]
+RanksOption = Annotated[list[int] | None, typer.Option("--ranks", min=1, help="Only these numbers of ranks.")]
 
 
 def world_of_command(*, single_rank: bool = False) -> World:
