@@ -11,6 +11,7 @@ from seiche.backend import parse_device
 from seiche.kernels.registry import Real
 from seiche.solver import Estimate
 from seiche.ultrasound.elastic_medium import absorbs, is_uniform
+from seiche.ultrasound.host_fields import extremes
 from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.power_law import ADVISED_ATTENUATION, ADVISED_SPEED, power_law_errors
 from seiche.ultrasound.problem import Field, Problem
@@ -86,7 +87,7 @@ def points_per_wavelength(problem: Problem, frequency: float) -> float:
 
 def lowest_speed(problem: Problem) -> float:
     """Return the lowest speed of any wave, m/s: of sound, or of shear waves in solids."""
-    lowest = float(np.min(problem.sound_speed))
+    lowest = extremes(problem.sound_speed)[0]
     if problem.elastic is None:
         return lowest
     shear = np.asarray(problem.elastic.shear_speed)
@@ -95,7 +96,7 @@ def lowest_speed(problem: Problem) -> float:
 
 def phase_error(problem: Problem, frequency: float, scheme: str) -> float:
     """Return the phase error in radians after crossing the longest axis at a frequency (theory, section 4)."""
-    slow, fast = float(np.min(problem.sound_speed)), float(np.max(problem.sound_speed))
+    slow, fast = extremes(problem.sound_speed)
     length = max(n * d for n, d in zip(problem.shape, problem.spacing, strict=True))
     phase_per_step = 2 * np.pi * frequency * problem.dt
     if problem.elastic is not None:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from seiche.errors import CaseError
 from seiche.ultrasound.elastic_medium import max_elastic_step
-from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, reduced, tau_of
+from seiche.ultrasound.host_fields import extremes, reduced
+from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, tau_of
 from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.problem import Absorption, Elastic, Field, Problem
 from seiche.ultrasound.relaxation import Relaxation, tissues_of
@@ -153,7 +154,10 @@ def on_grid(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Field:
         return float(array.ravel()[0])
     if array.shape != shape:
         raise CaseError(f"{name}: shape {array.shape} is not the grid's {shape}")
-    return float(array.ravel()[0]) if (array == array.ravel()[0]).all() else array
+    if array.flat[0] != array.flat[-1]:
+        return array
+    least, greatest = extremes(array)
+    return least if least == greatest else array
 
 
 #: The largest eigenvalue of the radial operator exceeds that of a Cartesian axis by up to this number divided by the
@@ -173,12 +177,12 @@ def max_time_step(problem: Problem, scheme: str = "exact") -> float:
     limit = _limit_of_losses(problem)
     if scheme in _CFL_LIMITS:
         number = _CFL_LIMITS[scheme][problem.dimensions - 1]
-        limit = min(limit, number * min(problem.spacing) / float(np.max(problem.sound_speed)))
+        limit = min(limit, number * min(problem.spacing) / extremes(problem.sound_speed)[1])
     return limit
 
 
 def _limit_of_losses(problem: Problem) -> float:
-    max_sound_speed = float(np.max(problem.sound_speed))
+    max_sound_speed = extremes(problem.sound_speed)[1]
     if problem.outer_end is not None:
         max_sound_speed *= float(np.sqrt(1 + _RADIAL_EXCESS / problem.shape[-1]))
     wave_number = float(np.sqrt(sum((np.pi / d) ** 2 for d in problem.spacing)))

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from seiche.backend import Array
-from seiche.backend.host_threads import on_threads, pieces_of
 from seiche.kernels.registry.kspace import DensityKind
 from seiche.ultrasound import operators
 from seiche.ultrasound.problem import Absorption, Field
@@ -32,21 +30,6 @@ def neper_coefficient(absorption: Absorption) -> Field:
 def as_double(value: Field) -> Field:
     """Return a field in double precision; a number stays a number."""
     return np.asarray(value, np.float64) if varies(value) else float(np.asarray(value))
-
-
-def reduced(reduction: Callable[..., Any], function: Callable[..., Field], *fields: Field) -> float:
-    """Return the minimum (np.min) or maximum (np.max) over all points of a function of fields, on all host threads."""
-    arrays = [np.asarray(field) for field in fields]
-    count = max((len(array) for array in arrays if array.ndim), default=0)
-    if not count:
-        return float(reduction(function(*fields)))
-    values: list[float] = []
-
-    def compute(piece: slice) -> None:
-        values.append(float(reduction(function(*(array[piece] if array.ndim else array for array in arrays)))))
-
-    on_threads(compute, pieces_of(count))
-    return float(reduction(values))
 
 
 def tau_of(absorption: Absorption | None, sound_speed: Field) -> Field:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from seiche.ultrasound.medium_arrays import as_double, neper_coefficient, reduced
+from seiche.ultrasound.host_fields import reduced
+from seiche.ultrasound.medium_arrays import as_double, neper_coefficient
 from seiche.ultrasound.problem import Absorption, Field
 
 #: Relative errors of attenuation and phase speed above which the model is unsuitable.

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.ultrasound.host_fields import extremes
 from seiche.ultrasound.radial import OUTER_ENDS, OuterEnd, continued_points
 from seiche.ultrasound.relaxation import Relaxation
 
@@ -266,7 +267,7 @@ class Problem:
     def _check_field(self, name: str, value: Field, *, minimum: float | None = None, exclusive: bool = False) -> None:
         array = np.asarray(value)
         self._check_shape(name, array.shape)
-        min_value, max_value = float(array.min()), float(array.max())
+        min_value, max_value = extremes(array)
         if not (np.isfinite(min_value) and np.isfinite(max_value)):
             raise CaseError(f"{name}: not every value is a finite number")
         if minimum is not None and (min_value < minimum or (exclusive and min_value == minimum)):

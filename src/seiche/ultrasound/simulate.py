@@ -18,6 +18,7 @@ from seiche.solver.estimate import warnings_of
 from seiche.ultrasound.absorbed_power import elastic_power
 from seiche.ultrasound.advice import estimates
 from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.host_fields import extremes
 from seiche.ultrasound.medium import Medium, max_time_step, on_grid
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
 from seiche.ultrasound.plan import Decomposition
@@ -184,7 +185,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
     shape, grow = grid.shape, layers.outside
 
     def enlarged(value: Field) -> Field:
-        return np.pad(value, grow, mode="edge") if np.ndim(value) else value
+        return np.pad(value, grow, mode="edge") if np.ndim(value) and np.any(grow) else value
 
     speed = on_grid("medium.sound_speed", medium.sound_speed, shape)
     absorption, relaxation, elastic = medium.absorption(shape), medium.relaxation(shape), medium.elastic(shape)
@@ -201,7 +202,7 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         elastic = Elastic(enlarged(elastic.shear_speed), None if losses is None else enlarged(losses))
     if absorption is not None:
         absorption = replace(absorption, alpha_coeff=enlarged(absorption.alpha_coeff))
-    reference = float(np.max(speed))
+    reference = extremes(speed)[1]
     if medium.sound_speed_ref is not None:
         reference = one_number("medium.sound_speed_ref", medium.sound_speed_ref)
     pressure = None
@@ -209,9 +210,9 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         pressure = real_numbers("source.p0", source.p0)
         if pressure.shape != shape:
             raise CaseError(f"source.p0: shape {pressure.shape} is not the grid's {shape}")
-        if not np.isfinite(pressure).all():
+        if not np.isfinite(extremes(pressure)).all():
             raise CaseError("source.p0: not every value is a finite number")
-        pressure = np.pad(pressure, grow)
+        pressure = np.pad(pressure, grow) if np.any(grow) else pressure
         if smooth_p0:
             pressure = smoothed(pressure) if grid.symmetry is None else smoothed_about_axis(pressure)
     sources = source.on(grid, speed)

@@ -12,6 +12,7 @@ from seiche.backend.host_threads import host_threads, on_threads, pieces_of
 from seiche.errors import CaseError
 from seiche.ultrasound.emitter import Emitter
 from seiche.ultrasound.grid import Grid
+from seiche.ultrasound.host_fields import extremes, scale
 from seiche.ultrasound.numbers import real_numbers
 from seiche.ultrasound.problem import Field, Floats, MaskSource, Mode, stress_names
 
@@ -216,8 +217,10 @@ def smoothed(field: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
     on_threads(apply, pieces_of(len(spectrum)))
     smooth = irfftn(spectrum, array.shape, workers=threads)
-    maximum, smooth_maximum = np.abs(array).max(), np.abs(smooth).max()
-    return np.asarray(smooth * (maximum / smooth_maximum if smooth_maximum > 0 else 1.0))
+    maximum, smooth_maximum = (max(-least, greatest) for least, greatest in (extremes(array), extremes(smooth)))
+    if smooth_maximum > 0:
+        scale(smooth, maximum / smooth_maximum)
+    return np.asarray(smooth)
 
 
 def smoothed_about_axis(field: npt.ArrayLike) -> npt.NDArray[np.float64]:

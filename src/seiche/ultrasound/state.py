@@ -19,6 +19,7 @@ from seiche.kernels.registry.kspace_lines import fixed_transform
 from seiche.kernels.registry.kspace_radial import continue_rows
 from seiche.observe.stage import Messages, Stage
 from seiche.ultrasound import operators
+from seiche.ultrasound.host_fields import converted
 from seiche.ultrasound.problem import Field, Problem
 from seiche.ultrasound.radial import Parity, continuation, first_continued
 
@@ -319,8 +320,7 @@ class DeviceState:
         """Return the cached array of a field over the grid on the device."""
 
         def make() -> Array:
-            full_field = np.broadcast_to(np.asarray(value, self.real), self.problem.shape)
-            return self.backend.upload(np.ascontiguousarray(full_field).reshape(-1))
+            return self.backend.upload(converted(value, self.problem.shape, self.real).reshape(-1))
 
         return self.cached(name, make)
 
