@@ -63,3 +63,16 @@ def test_a_field_that_decays_through_the_region_has_no_focus_and_a_wide_one_no_l
     assert focus.length is None
     assert focus.size is None
     assert focus.width == pytest.approx(WIDTH, rel=0.02)
+
+
+def test_the_focus_is_the_largest_local_maximum_of_the_region_also_at_the_end_of_the_grid():
+    from scipy.ndimage import maximum_filter
+
+    grid = Grid((40, 30), 1e-3)
+    for number in range(20):
+        rng = np.random.default_rng(number)
+        values, middle = rng.uniform(1.0, 2.0, grid.shape), (rng.uniform(-20e-3, 20e-3), 14e-3)
+        squares = sum(np.ix_(*((grid.positions(a) - c) ** 2 for a, c in zip(grid.axes, middle, strict=True))))
+        peaks = np.where((squares <= (20e-3 / 4) ** 2) & (values >= maximum_filter(values, size=3)), values, 0.0)
+        focus = find_focus(values, grid, (middle[0] - 20e-3, middle[1]), middle)
+        assert (focus.pressure if focus else 0.0) == peaks.max()

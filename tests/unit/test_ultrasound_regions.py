@@ -91,3 +91,16 @@ def test_sharpening_changes_values_by_an_eighth_at_most_and_keeps_sums() -> None
     assert sharp.sum() == pytest.approx(values.sum(), rel=1e-13)
     step = np.repeat([1.0, 1e5], 5)
     np.testing.assert_allclose(_sharpened(step), [1, 1, 1, 1, 0.875, 1e5 + 99999 / 24, 1e5, 1e5, 1e5, 1e5])
+
+
+def test_a_medium_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seiche.case.ultrasound.regions._CHUNK", 1 << 8)
+    ball = {"kind": "ball", "center": ["0.3 mm", "-0.2 mm", "0.1 mm"], "radius": "5 mm", **HEAVY}
+    media = []
+    for threads in ("1", "4"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        media.append(medium((16,) * 3, ball))
+    one, four = media
+    assert one.staggered_density is not None and four.staggered_density is not None
+    fields = zip((one.sound_speed, *one.staggered_density), (four.sound_speed, *four.staggered_density), strict=True)
+    assert all(np.array_equal(first, second) for first, second in fields)

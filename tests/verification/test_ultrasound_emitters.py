@@ -164,3 +164,15 @@ def test_impossible_emitters_give_one_line_errors(emitter, words):
     with pytest.raises(CaseError) as caught:
         Source(emitters=(emitter,)).on(CUBE, C)
     assert str(caught.value).startswith(f"source.emitters[0]: {words}")
+
+
+def test_weights_do_not_depend_on_the_number_of_threads(monkeypatch):
+    monkeypatch.setattr("seiche.ultrasound.emitter._CHUNK", 1 << 14)
+    positions = np.random.default_rng(3).uniform(-3e-3, 3e-3, (200, 3))
+    results = []
+    for threads in ("1", "4"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        results.append(weights_at(Grid((40, 40, 40), 0.25e-3), positions, np.ones(200)))
+    (points, weights), (other_points, other_weights) = results
+    np.testing.assert_array_equal(points, other_points)
+    np.testing.assert_array_equal(weights, other_weights)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend.host_threads import on_threads
 from seiche.errors import CaseError
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.numbers import real_numbers
@@ -21,8 +22,8 @@ from seiche.ultrasound.shapes import Bowl, Disc, Floats, Quadrature, Shape
 HALF_WIDTH, WINDOW = 6, 8.0
 #: Quadrature points for each spacing of the grid, along each direction of a shape.
 _POINTS_PER_SPACING = 3.0
-#: Contributions in one chunk of the sum.
-_CHUNK = 1 << 22
+#: Contributions in one chunk of the sum, and number of chunks computed together, which take 70 MB each.
+_CHUNK, _TOGETHER = 1 << 22, 8
 #: Zeros before and after an interpolated signal.
 _PADDING = 4
 
@@ -186,9 +187,8 @@ def weights_at(
     )
     extents = last - first + 1  # of the box around all contributions
     total = np.zeros(int(np.prod(extents)))
-    chunk_points = max(1, _CHUNK // len(offsets) ** len(shape))
-    for begin in range(0, len(scaled), chunk_points):
-        chunk = slice(begin, begin + chunk_points)
+
+    def sum_chunk(chunk: slice) -> None:
         lower = np.floor(scaled[chunk]).astype(np.int64)
         index, value = np.zeros((len(lower), 1), np.int64), shares[chunk, None]
         for axis, points in enumerate(shape):
@@ -198,7 +198,17 @@ def weights_at(
             offset = np.clip(nodes, first[axis], last[axis]) - first[axis]
             index = (index[:, :, None] * extents[axis] + offset[:, None, :]).reshape(len(lower), -1)
             value = (value[:, :, None] * kernel[:, None, :]).reshape(len(lower), -1)
-        total += np.bincount(index.ravel(), value.ravel(), minlength=total.size)
+        sums[chunk.start] = np.bincount(index.ravel(), value.ravel(), minlength=total.size).astype(
+            np.float64, copy=False
+        )
+
+    size = max(1, _CHUNK // len(offsets) ** len(shape))
+    chunks = [slice(begin, begin + size) for begin in range(0, len(scaled), size)]
+    for together in (chunks[k : k + _TOGETHER] for k in range(0, len(chunks), _TOGETHER)):
+        sums: dict[int, Floats] = {}
+        on_threads(sum_chunk, together)
+        for chunk in together:  # in a fixed order
+            total += sums[chunk.start]
     nonzero = np.flatnonzero(np.abs(total) > 1e-9 * max(np.abs(total).max(), 1e-300))
     indices_used = tuple(np.add(np.unravel_index(nonzero, extents), first[:, None]))
     return np.asarray(np.ravel_multi_index(indices_used, tuple(shape)), np.int64), total[nonzero]

@@ -65,11 +65,18 @@ def find_focus(
     focal_length = float(np.linalg.norm(beam))
     coordinates = [grid.positions(axis) for axis in grid.axes]
     squares = [(index - middle) ** 2 for index, middle in zip(coordinates, geometric, strict=True)]
-    in_region = sum(np.ix_(*squares)) <= (SEARCH_FRACTION * focal_length) ** 2
-    candidates = np.where(in_region & (values >= maximum_filter(values, size=3)) & (values > 0), values, -np.inf)
-    index = np.unravel_index(int(np.argmax(candidates)), values.shape)
-    if not np.isfinite(candidates[index]):
+    radius_square = (SEARCH_FRACTION * focal_length) ** 2
+    near = [np.flatnonzero(square <= radius_square) for square in squares]
+    if not all(len(rows) for rows in near):
         return None
+    # The box around the region, and the neighbours of its points.
+    box = tuple(slice(max(rows[0] - 1, 0), rows[-1] + 2) for rows in near)
+    part, in_region = values[box], sum(np.ix_(*(d[s] for d, s in zip(squares, box, strict=True)))) <= radius_square
+    candidates = np.where(in_region & (part >= maximum_filter(part, size=3)) & (part > 0), part, -np.inf)
+    in_box = np.unravel_index(int(np.argmax(candidates)), part.shape)
+    if not np.isfinite(candidates[in_box]):
+        return None
+    index = tuple(int(k) + rows.start for k, rows in zip(in_box, box, strict=True))
     directions = _orthonormal(beam / focal_length)
     extents = [_extent(values, index, direction / np.asarray(grid.spacings)) for direction in directions]
     widths = [extent for extent in extents[1:] if extent is not None]

@@ -58,6 +58,7 @@ class ResultFile(Final):
         self._file = folder / output.file
         self._picture = folder / output.picture if output.picture is not None else None
         self.arrays: Arrays = {}
+        self._foci: dict[str, dict[str, Any]] | None = None
 
     @property
     def targets(self) -> Sequence[OutputTarget]:
@@ -150,6 +151,11 @@ class ResultFile(Final):
 
     def foci(self) -> dict[str, dict[str, Any]]:
         """Return the focus of each curved source whose frequency is the first recorded one, by "sources.NUMBER"."""
+        if self._foci is None or not self.arrays:
+            self._foci = self._find_foci()
+        return self._foci
+
+    def _find_foci(self) -> dict[str, dict[str, Any]]:
         arrays, case, foci = self.arrays, self._setup.case, {}
         for number, source in enumerate(case.source):
             if not isinstance(source, CurvedSource) or "p_amplitude" not in arrays:

@@ -6,7 +6,7 @@ The cell of a point is the box around it with a side of one spacing (theory/ultr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend.host_threads import on_threads
 from seiche.case.solids import SolidBody, body_of
 from seiche.case.ultrasound.points import Floats, along
 from seiche.case.ultrasound.schema import RegionTable, SolidRegion
@@ -25,7 +26,7 @@ from seiche.ultrasound import Grid
 Flags = npt.NDArray[np.bool_]
 #: Samples along each axis of a cell, by the number of axes; cells are also divided at the sides of boxes.
 _SAMPLES = {1: 16, 2: 16, 3: 5}
-#: Number of points or samples processed at a time.
+#: Number of points or samples that a thread processes at a time.
 _CHUNK = 1 << 18
 #: Maximum relative change of a value by sharpening.
 MAX_CHANGE = 1 / 8
@@ -70,9 +71,7 @@ def average_regions(regions: Sequence[Filled], values: Mapping[str, float], grid
     result = _averaged(regions, values, grid, None)
     if "density" in result or "sound_speed" in result:
         density, speed = (result.get(name, values.get(name, 0.0)) for name in ("density", "sound_speed"))
-        compressibility = np.asarray(1 / (density * speed**2))
-        sharp = _sharpened(compressibility)
-        result["sound_speed"] = np.where(sharp == compressibility, speed, 1 / np.sqrt(density * sharp))
+        result["sound_speed"] = _sharpened_speed(np.asarray(density), np.asarray(speed), grid)
     if "density" in result:
         densities = [
             replace(region, properties={k: v for k, v in region.properties.items() if k == "density"})
@@ -88,15 +87,43 @@ def _averaged(
 ) -> dict[str, Floats]:
     """Return the properties that regions replace, at the points or half a spacing along the axis `shifted`."""
     names = {name for region in regions for name in region.properties}
-    result = {name: np.full(grid.shape, values.get(name, 0.0), np.float64) for name in names}
-    rows = max(1, _CHUNK // int(np.prod(grid.shape[1:], dtype=np.int64)))
-    present = np.zeros(len(regions), bool)
-    for first in range(0, grid.shape[0], rows):
-        slab = _Slab(grid, slice(first, first + rows), regions, shifted)
-        present |= slab.fill({name: values[first : first + rows] for name, values in result.items()}, values)
+    result = {name: np.empty(grid.shape) for name in names}
+    flags: list[Flags] = []
+
+    def fill(rows: slice) -> None:
+        parts = {name: field[rows] for name, field in result.items()}
+        for name, part in parts.items():
+            part[...] = values.get(name, 0.0)
+        flags.append(_Slab(grid, rows, regions, shifted).fill(parts, values))
+
+    _by_rows(fill, grid.shape)
+    present = reduce(np.logical_or, flags)
     if shifted is None and not present.all():
         number = int(np.argmin(present))
         raise CaseError(f"medium.region[{number}]: the {regions[number].kind} contains no point of the grid")
+    return result
+
+
+def _by_rows(work: Callable[[slice], None], shape: Sequence[int]) -> None:
+    """Apply `work` to ranges of rows of a grid in threads."""
+    count = max(1, _CHUNK // int(np.prod(shape[1:], dtype=np.int64)))
+    on_threads(work, [slice(first, min(first + count, shape[0])) for first in range(0, shape[0], count)])
+
+
+def _sharpened_speed(density: Floats, speed: Floats, grid: Grid) -> Floats:
+    """Return the sound speed of a medium with sharpened compressibility; the same where that does not change."""
+    compressibility, result = np.empty(grid.shape), np.empty(grid.shape)
+    density, speed = np.broadcast_to(density, grid.shape), np.broadcast_to(speed, grid.shape)
+
+    def compress(rows: slice) -> None:
+        compressibility[rows] = 1 / (density[rows] * speed[rows] ** 2)
+
+    def sharpen(rows: slice) -> None:
+        sharp = _sharpened_rows(compressibility, rows)
+        result[rows] = np.where(sharp == compressibility[rows], speed[rows], 1 / np.sqrt(density[rows] * sharp))
+
+    _by_rows(compress, grid.shape)
+    _by_rows(sharpen, grid.shape)
     return result
 
 
@@ -105,20 +132,26 @@ def _sharpened(values: Floats) -> Floats:
 
     The change is at most an eighth of a value. At the ends of an axis, its difference is zero.
     """
-    result = values.copy()
-    rows = max(1, _CHUNK // int(np.prod(values.shape[1:], dtype=np.int64)))
-    for first in range(0, len(values), rows):
-        last = min(first + rows, len(values))
-        padded = values[max(first - 1, 0) : last + 1]
-        change = np.zeros_like(padded)
-        for axis in range(values.ndim):
-            slope = np.diff(padded, axis=axis)
-            pads = [(int(axis == k), int(axis == k)) for k in range(values.ndim)]
-            change += np.diff(np.pad(slope, pads), axis=axis)
-        inner_range = slice(first - max(first - 1, 0), first - max(first - 1, 0) + last - first)
-        chunk = result[first:last]
-        chunk -= np.clip(change[inner_range] / 24, -MAX_CHANGE * chunk, MAX_CHANGE * chunk)
+    result = np.empty_like(values)
+
+    def sharpen(rows: slice) -> None:
+        result[rows] = _sharpened_rows(values, rows)
+
+    _by_rows(sharpen, values.shape)
     return result
+
+
+def _sharpened_rows(values: Floats, rows: slice) -> Floats:
+    """Return `rows` of the result of `_sharpened`."""
+    start = max(rows.start - 1, 0)
+    padded, inner = values[start : rows.stop + 1], slice(rows.start - start, rows.stop - start)
+    change = np.zeros_like(padded)
+    for axis in range(values.ndim):
+        slope = np.diff(padded, axis=axis)
+        pads = [(int(axis == k), int(axis == k)) for k in range(values.ndim)]
+        change += np.diff(np.pad(slope, pads), axis=axis)
+    limits = MAX_CHANGE * values[rows]
+    return np.asarray(values[rows] - np.clip(change[inner] / 24, -limits, limits))
 
 
 @dataclass(frozen=True)
