@@ -27,7 +27,7 @@ _FORMER_COLUMNS = {
     "words_a_node": "words_per_node",
 }
 
-#: Labels of the cases of `benchmarks/flow_scaling.py`, by the names in stored rows.
+#: Labels of cases of scaling in results until 2026-11-28, by the names in stored rows.
 _SCALING_CASES = {
     "strong": "box 384x384x448, strong scaling",
     "vessel": "tube, strong scaling",

@@ -200,6 +200,7 @@ def tests(plan: Plan) -> list[Command]:
 #: All row sets, in the order of the issue of several GPUs: weak loads are those of one GPU each.
 ROW_SETS: dict[str, RowSet] = {
     "flow-weak": flow("flow-weak", "--weak", "--shape", "box", full=272, partitions=("bisection", "metis")),
+    "flow-strong": flow("flow-strong", "--shape", "box", full=384, partitions=("bisection", "metis")),
     "flow-vessel": flow("flow-vessel", "--shape", "tube", full=2, partitions=("metis",)),
     "flow-halo": flow_halo,
     "flow-tree": flow_tree,

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,20 +65,38 @@ class Surface:
     @staticmethod
     def from_triangles(corners: Floats) -> Surface:
         """Make a surface from triangles (f, 3, 3): merge equal vertices, drop triangles with repeated ones."""
-        points = corners.reshape(-1, 3) + 0.0  # -0.0 and 0.0 are equal
+        return Surface.merged(corners.reshape(-1, 3), np.arange(3 * len(corners)).reshape(-1, 3))
+
+    @staticmethod
+    def merged(vertices: Floats, faces: npt.NDArray[np.integer[Any]]) -> Surface:
+        """Make a surface from triangles (f, 3) over vertices (v, 3): merge equal ones, drop triangles as above."""
+        is_used = np.zeros(len(vertices), bool)
+        is_used[faces.reshape(-1)] = True
+        used = np.flatnonzero(is_used)
+        points = vertices[used] + 0.0  # -0.0 and 0.0 are equal
         order = np.lexsort(points.T[::-1])
         ordered = points[order]
         first = np.ones(len(points), bool)
         first[1:] = np.any(ordered[1:] != ordered[:-1], axis=1)
-        index = np.empty(len(points), np.int64)
-        index[order] = np.cumsum(first) - 1
-        faces = index.reshape(-1, 3)
-        distinct = (faces != np.roll(faces, -1, axis=1)).all(axis=1)
-        return Surface(ordered[first], faces[distinct].astype(np.int32))
+        index = np.empty(len(vertices), np.int64)
+        index[used[order]] = np.cumsum(first) - 1
+        a, b, c = index[faces.T]
+        distinct = (a != b) & (b != c) & (c != a)
+        return Surface(ordered[first], np.stack([a, b, c], axis=1)[distinct].astype(np.int32))
 
     def corners(self) -> Floats:
         """Return the corner points (f, 3, 3) of every triangle."""
         return np.asarray(self.vertices[self.faces])
+
+    def faces_within(self, is_member: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Return the triangles (n,), ascending, of which all three vertices are members (v,)."""
+        first = np.flatnonzero(is_member[self.faces[:, 0]])
+        return np.asarray(first[is_member[self.faces[first, 1]] & is_member[self.faces[first, 2]]])
+
+    def vertices_near(self, point: Sequence[float], distance: float) -> npt.NDArray[np.int64]:
+        """Return the vertices (n,), ascending, within `distance` of a point."""
+        in_slab = np.flatnonzero(np.abs(self.vertices[:, 0] - point[0]) <= distance)
+        return np.asarray(in_slab[np.linalg.norm(self.vertices[in_slab] - np.asarray(point), axis=1) <= distance])
 
     def vector_areas(self) -> Floats:
         """Return half the cross product of two edges of every triangle: area times outward normal, (f, 3)."""
@@ -104,6 +124,10 @@ class Surface:
 
     def boundary_loops(self) -> list[Loop]:
         """Return the open rims by decreasing radius; rims that share a vertex are traversed in a fixed order."""
+        return list(self._boundary_loops)
+
+    @cached_property
+    def _boundary_loops(self) -> list[Loop]:
         starts, ends = self._open_edges()
         next_vertices: dict[int, list[int]] = {}
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -130,11 +154,13 @@ class Surface:
     def _open_edges(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return start and end of the directed edges without a partner, oriented as edges of a cap."""
         start, end, sign, keys = self._edges()
-        _, edge = np.unique(keys, return_inverse=True)
-        balance, counts = np.bincount(edge, weights=sign), np.bincount(edge)
-        open_edges = np.flatnonzero((counts[edge] % 2 == 1) & (balance[edge] * sign > 0.0))
-        _, unique = np.unique(edge[open_edges], return_index=True)
-        return end[open_edges[unique]], start[open_edges[unique]]
+        odd_keys, counts = np.unique(keys, return_counts=True)
+        edges, edge = _members(keys, odd_keys[counts % 2 == 1])  # few edges, so that no inverse of all is sorted
+        balance = np.bincount(edge, weights=sign[edges])
+        is_open = balance[edge] * sign[edges] > 0.0
+        _, unique = np.unique(edge[is_open], return_index=True)
+        open_edges = edges[is_open][unique]
+        return end[open_edges], start[open_edges]
 
     def _edges(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Floats, npt.NDArray[np.int64]]:
         """Return start, end, sign of the direction and undirected key of the three edges of every triangle, (3 f,)."""
@@ -146,8 +172,12 @@ class Surface:
     def orientation_conflicts(self) -> Floats:
         """Return the midpoints (n, 3) of the edges between two triangles of opposite orientation."""
         start, end, sign, keys = self._edges()
-        _, first, edge, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        edges = first[(counts == 2) & (np.abs(np.bincount(edge, weights=sign)) == 2.0)]
+        directed_keys, counts = np.unique(2 * keys + (sign > 0.0), return_counts=True)
+        one_direction, differs = np.ones(len(counts), bool), np.diff(directed_keys >> 1) != 0
+        one_direction[1:] &= differs
+        one_direction[:-1] &= differs
+        edges, edge = _members(keys, directed_keys[(counts == 2) & one_direction] >> 1)
+        edges = edges[np.unique(edge, return_index=True)[1]]
         return np.asarray(0.5 * (self.vertices[start[edges]] + self.vertices[end[edges]]))
 
     def _loop(self, chain: list[int]) -> Loop:
@@ -202,6 +232,16 @@ class Surface:
             pieces.extend(np.array([[polygon[0], polygon[i], polygon[i + 1]]]) for i in range(1, len(polygon) - 1))
         vertices = np.concatenate([self.vertices, np.array(cuts).reshape(-1, 3)])
         return Surface.from_triangles(vertices[np.concatenate(pieces)])
+
+
+def _members(
+    values: npt.NDArray[np.int64], members: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the indices (n,) of the values that are among `members` (m,), ascending, and their positions there."""
+    position = np.searchsorted(members, values)
+    position[position == len(members)] = 0
+    indices = np.flatnonzero(members[position] == values) if len(members) else np.zeros(0, np.int64)
+    return indices, position[indices]
 
 
 def subdivided(corners: Floats, max_edge: float) -> tuple[Floats, npt.NDArray[np.int64]]:

@@ -80,15 +80,18 @@ def _extended(branch: Branch) -> CenterlineTube:
 def _clipped(surface: Surface, planes: Sequence[IoletPlane]) -> Surface:
     """Cut a surface at its openings. Each cut treats only the triangles near its opening, in which no other one is."""
     is_untouched = np.ones(len(surface.faces), bool)
-    pieces = []
+    vertices, faces = [surface.vertices], []
     for plane in planes:
         radius = 2.2 * (plane.radius or 0.0)
-        is_near = np.linalg.norm(surface.vertices - np.asarray(plane.center), axis=1) <= radius
-        affected = is_near[surface.faces].all(axis=1)
-        is_untouched &= ~affected
+        is_near = np.zeros(len(surface.vertices), bool)
+        is_near[surface.vertices_near(plane.center, radius)] = True
+        affected = surface.faces_within(is_near)
+        is_untouched[affected] = False
         part = Surface.from_triangles(surface.vertices[surface.faces[affected]])
-        pieces.append(part.clipped(plane.center, plane.normal, radius).corners())
-    return Surface.from_triangles(np.concatenate([surface.vertices[surface.faces[is_untouched]], *pieces]))
+        piece = part.clipped(plane.center, plane.normal, radius)
+        faces.append(piece.faces + sum(map(len, vertices)))
+        vertices.append(piece.vertices)
+    return Surface.merged(np.concatenate(vertices), np.concatenate([surface.faces[is_untouched], *faces]))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from seiche.domain.solids import SolidBody
 from seiche.domain.surface import Loop, Surface
 from seiche.domain.surface_hits import SurfaceWall
 from seiche.errors import CaseError
+from seiche.set_up import set_up_stage
 
 #: Maximum number of nodes in the bounding box; more indicate a wrong spacing or unit.
 MAX_NODES = 1 << 35
@@ -69,6 +70,7 @@ class VoxelReport:
         return [*lines, *self.narrow] + ([self.orientation_conflicts] if self.orientation_conflicts else [])
 
 
+@set_up_stage("voxelise")
 def voxelise(
     surface: Surface,
     spacing: float,
@@ -280,16 +282,17 @@ def _face_labels(surface: Surface, planes: Sequence[IoletPlane], spacing: float)
     labels = np.full(len(surface.faces), -1, np.int16)
     area = surface.vector_areas()
     for index, plane in enumerate(planes):
-        offset: Floats = surface.vertices - plane.center
-        in_plane = np.abs(offset @ np.asarray(plane.normal)) <= CAP_DISTANCE * spacing
         limit = np.inf if plane.radius is None else plane.radius + 2.0 * RIM_MARGIN * spacing
-        in_plane &= np.linalg.norm(offset, axis=1) <= limit
-        facing = area @ np.asarray(plane.normal)
-        parallel = np.abs(facing) >= 0.99 * np.linalg.norm(area, axis=1)
-        closing = in_plane[surface.faces].all(axis=1) & parallel
-        if facing[closing].sum() > 0.0:
+        near = surface.vertices_near(plane.center, limit)
+        height = (surface.vertices[near] - plane.center) @ np.asarray(plane.normal)
+        in_plane = np.zeros(len(surface.vertices), bool)
+        in_plane[near[np.abs(height) <= CAP_DISTANCE * spacing]] = True
+        faces = surface.faces_within(in_plane)
+        facing = area[faces] @ np.asarray(plane.normal)
+        parallel = np.abs(facing) >= 0.99 * np.linalg.norm(area[faces], axis=1)
+        if facing[parallel].sum() > 0.0:
             raise CaseError(f'iolet "{plane.name}": its normal points out of the fluid; reverse it')
-        labels[closing] = index
+        labels[faces[parallel]] = index
     return labels
 
 

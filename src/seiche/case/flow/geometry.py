@@ -32,6 +32,7 @@ from seiche.domain.sites import IoletPlane, SiteSet
 from seiche.domain.solids import SolidBody
 from seiche.errors import CaseError
 from seiche.io.files import cause_of
+from seiche.set_up import set_up_stage
 
 if TYPE_CHECKING:
     from seiche.domain.surface import Surface
@@ -103,6 +104,7 @@ def surface_and_openings(case: FlowCase, folder: Path) -> tuple[Surface, Sequenc
     return in_single_precision(surface), planes
 
 
+@set_up_stage("voxelise")
 def _generated(shape: Bifurcation | ArteryTree) -> tuple[Surface, tuple[IoletPlane, ...]]:
     """Return the surface of a shape and its openings."""
     if isinstance(shape, ArteryTree):
