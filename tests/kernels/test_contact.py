@@ -100,21 +100,21 @@ def test_bits_do_not_depend_on_the_skin_nor_on_the_room_for_lists(
 ):
     result = []
     for options, room in (({}, 8), ({"skin": skin}, 8), ({"skin": skin}, 0)):
-        monkeypatch.setattr("seiche.cells.contact._ENTRIES_PER_VERTEX", room)
+        monkeypatch.setattr("seiche.cells.contact_lists._ENTRIES_PER_VERTEX", room)
         cells = cells_on(device)
         result += forces_of_two_calls(cells, Contact(cells, ADHESION, lengths=(12, 9, 8), **options))
     assert_all_equal(result)
 
 
 def test_the_skin_becomes_shorter_until_the_lists_fit(monkeypatch: pytest.MonkeyPatch, device: str):
-    monkeypatch.setattr("seiche.cells.contact._ENTRIES_PER_VERTEX", 20)
+    monkeypatch.setattr("seiche.cells.contact_lists._ENTRIES_PER_VERTEX", 20)
     cells = cells_on(device)
     contact = Contact(cells, ADHESION, lengths=(12, 9, 8))
     result, states = [], []
     for _ in range(6):
         result.append(forces_of_two_calls(cells, contact)[1])
         states.append(cells.backend.download(contact._states[0]).tolist())
-    skins = [state[3] for state in states]
+    skins = [state[6] for state in states]
     assert 0 < skins[-1] < 4 and skins == sorted(skins)
     assert states[-1][0] == 0  # the lists fit
     contact.invalidate()
@@ -137,7 +137,7 @@ def test_contact_force_is_minus_the_derivative_of_its_energy():
 @pytest.mark.parametrize("room", [0, 8, 20, 60])
 def test_walls_push_cells_away(room: int, monkeypatch: pytest.MonkeyPatch, device: str):
     """The points of a wall are in bins that are filled once, also if the lists do not fit and the skin is shortened."""
-    monkeypatch.setattr("seiche.cells.contact._ENTRIES_PER_VERTEX", room)
+    monkeypatch.setattr("seiche.cells.contact_lists._ENTRIES_PER_VERTEX", room)
     cells = cells_on(device)
     floor = np.stack(np.meshgrid(np.arange(-2, 8, 0.3), np.arange(0, 9, 0.3), [0.3], indexing="ij"), axis=-1).reshape(
         -1, 3

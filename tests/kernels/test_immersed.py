@@ -190,7 +190,8 @@ def test_lists_of_any_length_are_sorted(device: str) -> None:
     members = {"first": first.astype(np.uint32), "count": counts.astype(np.uint32), "tally": counts.astype(np.uint32)}
     arrays = {name: backend.upload(host) for name, host in members.items()}
     kernel = backend.load(registry.sort_lists())
-    packed = backend.pack(kernel, lists={**arrays, "entries": entries}, state=state, count=len(counts))
+    memory = {"state": None, "blocks": 0}
+    packed = backend.pack(kernel, lists={**arrays, "entries": entries}, state=state, count=len(counts), memory=memory)
     kernel.bind(packed, 0, -(-len(counts) // registry.SORT_GROUP))()
     expected = np.concatenate([np.sort(entry) for entry in lists])
     np.testing.assert_array_equal(backend.download(entries), expected)

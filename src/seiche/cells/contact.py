@@ -14,14 +14,19 @@ import numpy.typing as npt
 
 from seiche.backend import Array
 from seiche.cells.cells import Cells
+from seiche.cells.contact_lists import (
+    INVALID,
+    NO_OTHER_LISTS,
+    ContactLists,
+    ContactPoints,
+    OtherLists,
+    SharedLists,
+    longest_skin,
+)
 from seiche.errors import CaseError
 from seiche.kernels.registry import KernelSpec, grouped
 from seiche.kernels.registry.membrane import (
-    CONTACT_STATE_WORDS,
-    LIST_BLOCK,
     POINT_GROUP,
-    SKINS,
-    SLOT_GROUP,
     VERTEX_GROUP,
     contact_count,
     contact_fill,
@@ -39,21 +44,8 @@ Launch = Callable[[], None]
 
 #: Unit of the fixed-point sums, relative to the largest force of the law.
 _UNIT = 2.0**-40
-#: Average number of list entries per vertex. If the lists do not fit, the next ones have a shorter skin; until then
-#: the vertices without a list search the bins.
-_ENTRIES_PER_VERTEX = 6
-#: Skins from which the device chooses, relative to the longest.
-_SKINS = 0.5 ** (np.arange(SKINS) / 2)
-#: Number of units of a bin along axes that are not periodic, and of a period.
-_UNITS_PER_BIN, _UNITS_PER_PERIOD = 2.0**16, 2.0**32
-#: Maximum number of bins along an axis.
-_MAX_BINS = (1 << 16) - 1
-#: Factor by which lists extend beyond their radius, since coordinates are rounded to units.
-_ROUNDING = 1 + 2.0**-10
 #: Share of a period below which the difference of two coordinates is the shortest one, whatever the rounding.
 _WITHIN = 0.4999
-#: First words of the state, which cause the lists to be rebuilt; the last two are the numbers of skins.
-_INVALID = np.array([1] + [0] * (CONTACT_STATE_WORDS - 3), np.uint32)
 
 
 @dataclass(frozen=True)
@@ -126,32 +118,6 @@ class Repulsion:
         }
 
 
-def contact_memory(vertices: int, points: int | None = None) -> int:
-    """Return the size in bytes of the lists of `vertices` and of the bins of wall `points` or, if None, of vertices."""
-    bins = 4 * vertices + 12 * _slots(vertices) if points is None else (24 + 16 + 4) * points + 12 * _slots(points)
-    groups = -(-max(vertices, 1) // VERTEX_GROUP)
-    return (2 * 16 + 2 + 4 * _ENTRIES_PER_VERTEX) * vertices + 4 * groups + bins
-
-
-def _slots(count: int) -> int:
-    """Return the number of bins for this number of points."""
-    return max(1 << (count // 4).bit_length(), SLOT_GROUP)
-
-
-@dataclass(frozen=True, eq=False)
-class _ContactPoints:
-    """Points that exert forces on vertices, which are vertices or fixed wall points.
-
-    `positions` (3, stride) has `count` points; `places` (stride, 4) are their integer coordinates and cells.
-    """
-
-    positions: Array
-    places: Array
-    stride: int
-    count: int
-    at_rest: bool
-
-
 class Contact:
     """Contact forces of cells, added to the forces of their membranes.
 
@@ -191,7 +157,11 @@ class Contact:
             if not len(points) or not np.isfinite(points).all():
                 raise CaseError("contact: a wall requires points with finite coordinates")
             self._points = np.ascontiguousarray(points.T)
-        self.bind()
+        for law in self._laws:
+            self._skin_of(law)
+        self._calls: list[Callable[[], None]] | None = None
+        self._arrays: list[Array] = []
+        self._states: list[Array] = []
 
     def for_cells(self, cells: Cells) -> Contact:
         """Return the same forces for other cells."""
@@ -203,98 +173,107 @@ class Contact:
         """Return the distance beyond which there is no force between cells."""
         return self._between.cutoff if self._between is not None else 0.0
 
-    def bind(self) -> None:
-        """Bind the kernels to the present arrays of the cells."""
+    @property
+    def _laws(self) -> list[Repulsion]:
+        """Return the laws, each of which has lists."""
+        return [law for law in (self._between, self._wall) if law is not None]
+
+    def bind(self, other: OtherLists = NO_OTHER_LISTS) -> SharedLists | None:
+        """Bind the kernels to the present arrays of the cells; by default, the first call of the forces does so.
+
+        `other` lists of the same vertices may be as long as the contact lists leave memory, and always as their maximum
+        number of entries. Return their memory, or None without contact.
+        """
         cells = self.cells
-        counts = np.concatenate([np.full(block.cells, block.vertices) for block in cells.blocks]).astype(np.int64)
-        owners = np.full(cells.stride, -2, np.int32)
-        owners[: cells.vertex_count] = np.repeat(np.arange(cells.count), counts)
-        self._calls: list[Callable[[], None]] = []
-        self._arrays: list[Array] = []
-        self._states: list[Array] = []
+        self._calls, self._arrays, self._states = [], [], []
+        lists: list[ContactLists] = []
         if self._between is not None:
-            places = self._places(owners)
-            vertices = _ContactPoints(cells.positions, places, cells.stride, cells.vertex_count, at_rest=False)
-            displacement_check, bins, forces = self._lists(self._between, vertices, places, self._places(owners))
+            places = self._places(cells.stride)
+            vertices = ContactPoints(cells.positions, places, cells.stride, cells.vertex_count, at_rest=False)
+            lists.append(self._allocate(self._between, vertices, places, other))
+            displacement_check, bins, forces = self._launches(self._between, vertices, lists[-1])
             self._calls += [displacement_check, *bins, *forces]
         if self._wall is not None:
             count = self._points.shape[1]
             positions = cells.backend.upload(self._points)
             self._arrays.append(positions)
-            points = _ContactPoints(positions, self._places(np.full(count, -1, np.int32)), count, count, at_rest=True)
-            displacement_check, bins, forces = self._lists(
-                self._wall, points, self._places(owners), self._places(owners)
-            )
+            points = ContactPoints(positions, self._places(count), count, count, at_rest=True)
+            other = NO_OTHER_LISTS if lists else other
+            lists.append(self._allocate(self._wall, points, self._places(cells.stride), other))
+            displacement_check, bins, forces = self._launches(self._wall, points, lists[-1])
             for call in bins:  # only once, since the wall points do not move
                 call()
             self._calls += [displacement_check, *forces]
+        return lists[0].shared if lists else None
 
     def compute_forces(self) -> None:
         """Add the contact forces to `cells.force`."""
-        for call in self._calls:
+        for call in self._bound_calls():
             call()
+
+    def _bound_calls(self) -> list[Callable[[], None]]:
+        if self._calls is None:
+            self.bind()
+        assert self._calls is not None
+        return self._calls
 
     def invalidate(self) -> None:
         """Mark all lists to be rebuilt at the next call, after the arrays of the cells have been rearranged."""
         for state in self._states:
-            self.cells.backend.assign(state[: len(_INVALID)], _INVALID)
+            self.cells.backend.assign(state[: len(INVALID)], INVALID)
 
     def memory(self) -> int:
-        """Return the size of bins, lists and owners in bytes."""
+        """Return the size of integer coordinates, bins and lists in bytes, with those of bricks that share memory."""
+        self._bound_calls()
         return sum(int(array.nbytes) for array in self._arrays)
 
     def stage(self) -> Stage:
         """Return the forces as a stage of a step, after those of the membranes."""
         return Stage("contact forces", self.compute_forces, after=("membrane forces",))
 
-    def _places(self, owners: npt.NDArray[np.int32]) -> Array:
-        """Allocate the integer coordinates and cells of points (points, 4), of which the device sets the former."""
-        host_array = np.zeros((len(owners), 4), np.int32)
-        host_array[:, 3] = owners
-        self._arrays.append(self.cells.backend.upload(host_array))
+    def _places(self, count: int) -> Array:
+        """Allocate the integer coordinates of points (count,), which the device sets."""
+        self._arrays.append(self.cells.backend.zeros(count, np.uint64))
         return self._arrays[-1]
 
-    def _lists(
-        self, law: Repulsion, points: _ContactPoints, places: Array, reference: Array
-    ) -> tuple[Launch, list[Launch], list[Launch]]:
-        """Return the launches for the displacement check, for the bins, and for the lists with their forces.
+    def _allocate(self, law: Repulsion, points: ContactPoints, places: Array, other: OtherLists) -> ContactLists:
+        """Allocate the lists of a law; `places` (stride,) are the integer coordinates of the vertices."""
+        geometry: dict[str, Any] = {"lengths": self._lengths, "cutoff": law.cutoff, "skin": self._skin_of(law)[1]}
+        lists = ContactLists(self.cells, points, places, **geometry, other=other)
+        self._states.append(lists.state)
+        self._arrays += lists.arrays
+        return lists
 
-        `places` (stride, 4) are the integer coordinates and cells of the vertices, `reference` (stride, 4) those for
-        which the lists were built.
-        """
+    def _launches(
+        self, law: Repulsion, points: ContactPoints, lists: ContactLists
+    ) -> tuple[Launch, list[Launch], list[Launch]]:
+        """Return the launches for the displacement check, for the bins, and for the lists with their forces."""
         cells, resident, vertices = self.cells, self.cells.resident, self.cells.vertex_count
-        periods, skin = self._skin_of(law)
-        reaches = (law.cutoff + skin * _SKINS) * _ROUNDING
-        lists = {**self._reserve(points, reaches), "places": places, "touching": (law.cutoff * _ROUNDING) ** 2}
-        state = cells.backend.upload(np.append(_INVALID, np.zeros(2, np.uint32)))
-        self._states.append(state)
-        self._arrays.append(state)
-        skins = {"moved": (0.5 * skin * _SKINS) ** 2, "reach": reaches**2}
-        common = {"state": state, "units": lists["units"]}
+        state, skins, places = lists.state, lists.skins, lists.members["places"]
+        common = {"state": state, "units": lists.units}
         vertex_members = {"positions": cells.positions, "stride": cells.stride}
         displacement_check = self._over_vertices(
-            contact_moved(), **common, **vertex_members, places=places, reference=reference, skins=skins
+            contact_moved(), **common, **vertex_members, places=places, reference=lists.reference, skins=skins
         )
 
-        bin_members = {**common, "points": points.places, "bins": lists["bins"]}
+        bin_members = {**common, "points": points.places, "bins": lists.bins}
         launch = partial(self._by_group, number=points.count) if points.at_rest else self._over_vertices
         count = launch(contact_count(), **bin_members, positions=points.positions, stride=points.stride)
         fill = launch(contact_fill(), **bin_members)
-        place_bins = self._bound(contact_place(), _slots(points.count) // SLOT_GROUP, bins=lists["bins"], state=state)
+        place_bins = self._bound(contact_place(), lists.slot_groups, bins=lists.bins, state=state)
 
         groups = -(-vertices // VERTEX_GROUP)
-        list_members: dict[str, Any] = {"lists": lists, "count": vertices}
-        search = self._bound(contact_search(), groups, **list_members, skins=skins, reference=reference, state=state)
-        reset = {"state": state, "blocks": lists["blocks"]}
+        list_members: dict[str, Any] = {"lists": lists.members, "count": vertices}
+        search = self._bound(contact_search(), groups, **list_members, skins=skins)
         force_members = {**list_members, **vertex_members, "force": cells.force, "law": law.members()}
-        force_members |= {"other": points.positions, "other_stride": points.stride, "periods": periods, "reset": reset}
+        force_members |= {"other": points.positions, "other_stride": points.stride, "periods": self._skin_of(law)[0]}
         if resident is None:
             forces = [self._bound(contact_force(cells.precision), groups, **force_members)]
         else:
             spec = contact_force_resident(cells.precision)
             forces = [
                 resident.over_groups(spec, VERTEX_GROUP, inner=force_members),
-                self._bound(contact_reset(), 1, **reset),
+                self._bound(contact_reset(), 1, memory=lists.shared.memory),
             ]
         return displacement_check, [count, place_bins, fill], [search, *forces]
 
@@ -311,47 +290,10 @@ class Contact:
                 f"contact: reach = {law.cutoff:g} is more than a third of the period {min_period:g} of the domain; "
                 "use a shorter reach"
             )
-        skin = min(law.cutoff if self._skin is None else self._skin, min_period / 3 / _ROUNDING - law.cutoff)
+        skin = min(law.cutoff if self._skin is None else self._skin, longest_skin(min_period, law.cutoff))
         inverses = np.where(lengths > 0, 1 / np.maximum(lengths, min_period), 0.0)
         within = np.where(lengths > 0, _WITHIN * lengths, np.inf)
         return {"lengths": lengths, "inverses": inverses, "within": within}, max(skin, 0.0)
-
-    def _reserve(self, points: _ContactPoints, reaches: Floats) -> dict[str, Any]:
-        """Return the kernel members of the lists of points near each vertex, and of their bins.
-
-        `reaches` are the distances within which points are listed, for each skin.
-        """
-        cells, zeros, slots = self.cells, self.cells.backend.zeros, _slots(points.count)
-        periodic = self._lengths > 0
-        lengths = np.where(periodic, self._lengths, _UNITS_PER_PERIOD / _UNITS_PER_BIN * reaches[0])
-        per_length = _UNITS_PER_PERIOD / lengths
-        # On a GPU, few wide bins are faster than more narrow ones for a shorter skin. Those of points at rest are
-        # filled once, for all skins.
-        is_rebuilt = cells.backend.host_memory and not points.at_rest
-        widths = reaches if is_rebuilt else np.full_like(reaches, reaches[0])
-        numbers = np.clip(np.floor(lengths / widths[:, None]), 3, np.where(periodic, _MAX_BINS, 4 * _MAX_BINS))
-        bins: dict[str, Any] = {
-            **{name: zeros(slots, np.uint32) for name in ("first", "count", "tally")},
-            "entries": zeros(max(points.count, 1), np.uint32),
-            "mask": slots - 1,
-        }
-        blocks = -(-_ENTRIES_PER_VERTEX * cells.vertex_count // LIST_BLOCK)
-        lists: dict[str, Any] = {
-            "groups": zeros(-(-max(cells.vertex_count, 1) // VERTEX_GROUP), np.uint32),
-            "ends": zeros(cells.stride, np.uint16),
-            "pairs": zeros(max(blocks, 1) * LIST_BLOCK, np.uint32),
-            "other": points.places,
-            "units": {
-                "per_length": per_length,
-                "length": (1 / per_length).astype(np.float32),
-                "bins": numbers.astype(np.uint32).reshape(-1),
-            },
-            "bins": bins,
-            "blocks": blocks,
-        }
-        self._arrays += [bins[name] for name in ("first", "count", "tally", "entries")]
-        self._arrays += [lists[name] for name in ("groups", "ends", "pairs")]
-        return lists
 
     def _over_vertices(self, spec: KernelSpec, **members: Any) -> Launch:
         if self.cells.resident is not None:

@@ -19,7 +19,7 @@ from seiche.couple.placement import placement_of
 from seiche.couple.ranks import SharedBoundary, surfaces_of
 from seiche.errors import CaseError, UnstableError
 from seiche.flow.solver import FlowSolver
-from seiche.kernels.registry.ibm import SUPPORT, Delta
+from seiche.kernels.registry.ibm import Delta
 from seiche.solver.state import RowSet, State, check_row_shapes
 
 #: Prefix of the names of row sets, which end with the number of the cell type.
@@ -85,10 +85,7 @@ class Blood:
             self.boundary = SharedBoundary(solver, cells, contact, initial=initial, **coupling)
         else:
             coupling["previous"] = previous_boundary if isinstance(previous_boundary, ImmersedBoundary) else None
-            force_stages = () if contact is None else (contact.stage(),)
-            self.boundary = ImmersedBoundary(
-                solver, cells, force_stages=force_stages, surfaces=surfaces_of(cells), **coupling
-            )
+            self.boundary = ImmersedBoundary(solver, cells, contact=contact, surfaces=surfaces_of(cells), **coupling)
         self._sharing = self.boundary.sharing if isinstance(self.boundary, SharedBoundary) else None
         self.check()
 
@@ -295,10 +292,11 @@ class Blood:
         self.boundary.place_all(placement_of(self.cells, vertices, velocity, memory_metric))
 
     def memory(self) -> dict[str, float]:
-        """Return the memory of the coupling in bytes per site and per vertex, without flow and membranes."""
+        """Return the memory of the coupling in bytes per site and per vertex, without flow, membranes and contact.
+
+        The lists of bricks are part of the memory of contact lists, if there are any.
+        """
         size = np.dtype(self.solver.precision.compute).itemsize
-        entries = self.boundary.bricks.entries(SUPPORT[self.boundary.delta])
         # For each brick: force and velocity, fluid mask, touched rows, list, corner and row.
         sites = self.boundary.bricks.count * (512 * 7 * size + 64 + 8 + 12 + 16 + 4) / len(self.solver.sites)
-        walls = size if self.boundary.bricks.space != "open" else 0
-        return {"site": sites, "vertex": 3 * size + walls + 3 + 4 * entries}
+        return {"site": sites, "vertex": self.boundary.vertex_memory() / max(self.cells.vertex_count, 1)}

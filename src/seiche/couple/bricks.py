@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend
+from seiche.cells.contact_lists import OtherLists
 from seiche.couple.territory import Territory
 from seiche.errors import CaseError
 from seiche.flow.layout import Layout
@@ -125,10 +127,20 @@ class Bricks:
             self._table = self._backend.upload(table)
         return "immersed-table", {"slots": self._table}
 
-    def entries(self, support: int) -> int:
-        """Return the maximum number of bricks per vertex.
+    def entries(self, support: int, vertices: int) -> OtherLists:
+        """Return the expected and the maximum number of entries of the lists of this number of vertices."""
+        return list_entries(self.members["shape"], self.members["periodic"], support, vertices)
 
-        The support + 1 sites along an axis are in two or three bricks.
-        """
-        axes = zip(self.members["shape"], self.members["periodic"], strict=True)
-        return math.prod(3 if periodic and 0 < extent % BRICK < support else 2 for extent, periodic in axes)
+
+def list_entries(shape: Sequence[int], periodic: Sequence[int], support: int, vertices: int) -> OtherLists:
+    """Return the expected and the maximum number of entries in the lists of bricks of a box of sites.
+
+    A vertex is in the lists of all bricks with one of the support + 1 sites along each axis. These are in two or three
+    bricks at most. If the vertex is equally likely everywhere, they are in 1 + support / 8 bricks on average, and in
+    one more if the last brick is incomplete.
+    """
+    most, mean = 1, 1.0
+    for extent, wraps in zip(shape, periodic, strict=True):
+        most *= 3 if wraps and 0 < extent % BRICK < support else 2
+        mean *= 1 + support * (-(-extent // BRICK)) / extent if wraps else 1 + support / BRICK
+    return OtherLists(math.ceil(min(mean, most) * vertices), most * vertices)

@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Kernel
 from seiche.cells.cells import Cells
+from seiche.cells.contact import Contact
+from seiche.cells.contact_lists import SharedLists
 from seiche.couple.bricks import Bricks
 from seiche.couple.inside import InsideMarker, contrasts_of
 from seiche.couple.markers import Markers, Placement, Surfaces
@@ -33,6 +35,9 @@ from seiche.kernels.registry.ibm import BRICK, SUPPORT, Delta
 from seiche.observe.stage import Stage
 
 Launch = Callable[[], None]
+
+#: Kernel members of lists of bricks with memory of their own.
+NO_MEMORY: dict[str, Any] = {"state": None, "blocks": 0}
 
 #: Time schemes: `euler` moves vertices by the velocity at their position, `adams-bashforth` by 3/2 of this velocity
 #: minus 1/2 of the previous one.
@@ -71,7 +76,13 @@ class Boundary:
     #: forces and velocities.
     touched: Array
     inside: InsideMarker | None
+    delta: Delta
+    velocity: Array
     _vertices: dict[str, Any]
+    #: Lists of the vertices of bricks; the memory of contact lists of which their entries are a part.
+    _lists: dict[str, Any]
+    _memory: dict[str, Any]
+    _shares_entries: bool
     _listing: list[Launch]
 
     def _allocate_fields(self, rows: int) -> None:
@@ -99,6 +110,15 @@ class Boundary:
             "stride": stride,
         }
 
+    def _allocate_entries(self, contact: Contact | None, count: int) -> None:
+        """Add the memory of entries to the lists of bricks, that of the contact lists of `count` vertices if any."""
+        entries = self.bricks.entries(SUPPORT[self.delta], count)
+        shared = None if contact is None else contact.bind(entries)
+        self._shares_entries = shared is not None
+        if shared is None:
+            shared = SharedLists(self.solver.backend.zeros(max(entries.maximum, 1), np.uint32), NO_MEMORY)
+        self._lists["entries"], self._memory = shared
+
     def _locate_vertices(self) -> None:
         """Check the sites around all vertices, and mark all vertices for listing."""
         raise NotImplementedError
@@ -117,6 +137,13 @@ class Boundary:
     def _mark_stale(self) -> None:
         """Mark all vertices to be listed again."""
         self.solver.backend.assign(self._vertices["state"][:1], np.ones(1, np.uint32))
+
+    def vertex_memory(self) -> int:
+        """Return the size in bytes of the arrays of vertices, without lists that share the memory of contact lists."""
+        arrays = [self.velocity, self._vertices["listed"]]
+        arrays += [] if self._vertices["inverse"] is None else [self._vertices["inverse"]]
+        arrays += [] if self._shares_entries else [self._lists["entries"]]
+        return sum(int(array.nbytes) for array in arrays)
 
     def lost_vertex(self) -> int | None:
         """Return the column of a vertex that has no fluid around it or non-finite coordinates.
@@ -140,7 +167,7 @@ class ImmersedBoundary(Boundary):
         *,
         delta: Delta = "peskin",
         scheme: Scheme = "euler",
-        force_stages: Sequence[Stage] = (),
+        contact: Contact | None = None,
         surfaces: Sequence[Surfaces] = (),
         viscosity_contrast: float | Sequence[float] = 1.0,
         mark_every: int = 1,
@@ -153,7 +180,7 @@ class ImmersedBoundary(Boundary):
             markers: the vertices; forces in the compute precision of the flow.
             delta: the smoothed delta function.
             scheme: time scheme of the vertices.
-            force_stages: additional stages that add to the forces on the vertices.
+            contact: forces between the vertices, whose lists share memory with those of the bricks.
             surfaces: the closed surfaces that the vertices form.
             viscosity_contrast: ratio of inner to outer viscosity of these surfaces, for all kinds or for each.
             mark_every: steps between updates of the sites inside the surfaces.
@@ -178,7 +205,10 @@ class ImmersedBoundary(Boundary):
             self.bricks = Bricks(self.backend, solver.region, solver.populations)
             self._allocate_fields(self.bricks.count + 1)
         rows, count = self.bricks.count, markers.vertex_count
-        self._allocate_vertices(rows, count * self.bricks.entries(SUPPORT[delta]))
+        self.velocity = self.backend.zeros((3, markers.stride), real)
+        self._vertices = self._vertex_arrays(markers.positions, markers.stride)
+        self._lists = {name: self.backend.zeros(rows + 1, np.uint32) for name in ("first", "count", "tally")}
+        self._allocate_entries(contact, count)
         self._slip = markers.slip
         self._steps_moved = 0
         self._bind_all()
@@ -192,7 +222,7 @@ class ImmersedBoundary(Boundary):
         move_stage = Stage("interpolate velocity", self._move, count * (92 + 17 * size), ("stream-collide interior",))
         self._force_stages = [
             markers.stage(),
-            *force_stages,
+            *(() if contact is None else (contact.stage(),)),
             Stage("list vertices", self._list, 0, ("interpolate velocity",)),
             Stage("spread force", self._spread, 3 * size * BRICK**3 * rows, ("list vertices",)),
         ]
@@ -203,15 +233,6 @@ class ImmersedBoundary(Boundary):
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
         contrast = None if self.inside is None else self.inside.contrast()
         solver.immerse(Immersion(force, fields, self.stages, contrast))
-
-    def _allocate_vertices(self, rows: int, capacity: int) -> None:
-        zeros, stride = self.backend.zeros, self.markers.stride
-        self.velocity = zeros((3, stride), self._real)
-        self._vertices = self._vertex_arrays(self.markers.positions, stride)
-        self._lists = {
-            **{name: zeros(rows + 1, np.uint32) for name in ("first", "count", "tally")},
-            "entries": zeros(max(capacity, 1), np.uint32),
-        }
 
     def _bind_all(self) -> None:
         """Bind the kernels to the arrays."""
@@ -246,7 +267,7 @@ class ImmersedBoundary(Boundary):
             self._bound(count_spec, 0, teams, item={**placed, "listed": vertices["listed"]}, count=count),
             self._bound(registry.place_lists(), 0, rows + 1, **lists),
             self._bound(fill_spec, 0, teams, item=placed, count=count),
-            self._bound(registry.sort_lists(), 0, sorters, **lists, count=rows),
+            self._bound(registry.sort_lists(), 0, sorters, **lists, count=rows, memory=self._memory),
         ]
         sources = {"corner": self.bricks.corner, "force": self.markers.force, "lists": self._lists}
         targets = {"field": self.field, "touched": self.touched}
@@ -301,9 +322,3 @@ class ImmersedBoundary(Boundary):
         row, lane = np.divmod(self.bricks.slots, BRICK**3)
         touched = self.backend.download(self.touched)[row] >> (lane // BRICK).astype(np.uint64) & np.uint64(1)
         return np.where(touched[:, None] == 1, field[row, :, lane], 0.0)
-
-    def memory(self) -> int:
-        """Return the memory of the coupling in bytes, without vertices and flow."""
-        arrays = [self.flow, self.field, self.touched, self.velocity, *self._lists.values()]
-        arrays += [self._vertices[name] for name in ("inverse", "listed") if self._vertices[name] is not None]
-        return sum(int(array.nbytes) for array in arrays)

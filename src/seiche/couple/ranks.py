@@ -177,15 +177,14 @@ class SharedBoundary(Boundary):
 
     def _connect(self) -> None:
         """Bind the kernels to the present arrays of the cells, and add the coupling to the flow."""
-        cells, zeros = self.cells, self.backend.zeros
-        if self.contact is not None:
-            self.contact.bind()
+        cells = self.cells
         if self.inside is not None:
             self.inside.bind(cells, surfaces_of(cells), self.sharing.resident)
-        self.velocity, self._partial = self.sharing.velocity, zeros((3, cells.stride), self._real)
+        # Velocities of replicated cells need no memory: their forces are computed after the vertices have moved.
+        self.velocity, self._partial = self.sharing.velocity, cells.force
         self._vertices = self._vertex_arrays(cells.positions, cells.stride)
-        capacity = cells.vertex_count * self.bricks.entries(SUPPORT[self.delta])
-        self._lists = {**self._brick_lists, "entries": zeros(capacity, np.uint32)}
+        self._lists = {**self._brick_lists}
+        self._allocate_entries(self.contact, cells.vertex_count)
         self._bind_all()
         force, slots = self.bricks.slot_members()
         fields = {"field": self.field, "flow": self.flow, "touched": self.touched, "slots": slots}
@@ -234,7 +233,14 @@ class SharedBoundary(Boundary):
             self._bound(registry.place_lists(), 0, rows, **lists),
             grouped(registry.fill_lists(delta), RARE_GROUP, **placed),
             self._bound(resident_kernels.clear_lists(), self.bricks.count, rows, tally=self._lists["tally"]),
-            self._bound(registry.sort_lists(), 0, -(-self.bricks.count // registry.SORT_GROUP), **lists, **sorting),
+            self._bound(
+                registry.sort_lists(),
+                0,
+                -(-self.bricks.count // registry.SORT_GROUP),
+                **lists,
+                **sorting,
+                memory=self._memory,
+            ),
         ]
         sources = {
             "corner": self.bricks.corner,

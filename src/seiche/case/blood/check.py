@@ -16,9 +16,10 @@ from seiche.case.flow.check import cost_rows, flow_rows
 from seiche.case.flow.limits import run_notes
 from seiche.case.flow.memory import predict
 from seiche.cells.cells import ALIGNMENT, memory_planes
-from seiche.cells.contact import contact_memory
+from seiche.cells.contact_lists import contact_memory
 from seiche.cells.mesh import mean_edge, reduced_volume
 from seiche.cells.space import POINT_SPACING, sparse_points, wall_points
+from seiche.couple.bricks import list_entries
 from seiche.couple.open.tubes import TubePlan
 from seiche.couple.suspension import CellsSetup
 from seiche.domain.occupancy import SizedSites, occupancy
@@ -155,23 +156,22 @@ def memory_of_cells(setup: BloodSetup, cells: CellsSetup, counts: Sequence[int] 
     """Return the size in bytes of membranes, contact and coupling; `counts` are those of the packed cells by default.
 
     For each vertex, the position (float64), force, slip, velocity, the first of the sites for which it is listed and
-    near walls a weight are stored, and entries in the lists of bricks, contact candidates and bins. For each site of a
+    near walls a weight are stored, and entries in lists of bricks and of contact candidates. For each site of a
     brick of 8^3 sites, four values of the velocity and three of the force are stored.
     """
     size = np.dtype(setup.precision.compute).itemsize
     sites, support = setup.vessel.sites, SUPPORT[setup.case.coupling.delta]
-    axes = zip(sites.periodic, sites.shape, strict=True)
-    entries = int(np.prod([3 if periodic and 0 < extent % BRICK < support else 2 for periodic, extent in axes]))
     counts = cell_counts(setup, cells) if counts is None else counts
     vertices = int(sum(n * len(kind.mesh.vertices) for n, kind in zip(counts, cells.types, strict=True)))
     stride = -(-max(vertices, 1) // ALIGNMENT) * ALIGNMENT
     points = _wall_points(sites)
     walls = contact_memory(0, points) if points else 0
-    lists = contact_memory(vertices) + (contact_memory(vertices, points) - walls if points else 0)
+    bricks_lists = list_entries(sites.shape, sites.periodic, support, vertices)
+    lists = contact_memory(vertices, other=bricks_lists) + (contact_memory(vertices, points) - walls if points else 0)
     slip = 3 * size if setup.case.coupling.slip > 0 else 0
     is_open = all(sites.periodic) and not any(extent % BRICK for extent in sites.shape)
     inverse = 0 if is_open and len(sites) == np.prod(sites.shape) else size
-    per_vertex = 24 + 3 * size + slip + 3 * size + inverse + 3 + 4 * entries
+    per_vertex = 24 + 3 * size + slip + 3 * size + inverse + 3
     bricks = occupancy(sites, BRICK).tiles
     rows = float(np.prod([-(-extent // BRICK) + 1 for extent in sites.shape]))
     per_site = (bricks + 1) * (BRICK**3 * 7 * size + 64 + 8 + 12 + 16) + 4 * rows

@@ -5,6 +5,7 @@
 #pragma once
 #include "../atomics.hpp"
 #include "../batches.hpp"
+#include "../membrane/contact_lists.hpp"
 #include "vertices.hpp"
 
 namespace seiche {
@@ -123,7 +124,8 @@ struct SortLists {
   };
   Lists lists;
   u32* state;
-  Index count;  ///< number of bricks
+  Index count;           ///< number of bricks
+  ContactMemory memory;  ///< of which the entries are a part
   static constexpr int bytes = 0;
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     if (state[VertexState::stale] == 0) return;
@@ -133,7 +135,10 @@ struct SortLists {
   SEICHE_FN void sort(const Team& team, Index row, Scratch& scratch) const {
     const int total = static_cast<int>(lists.count[row]);
     team.for_each(1, [&](int) SEICHE_INLINED {
-      if (row == 0) state[VertexState::used] = 0;
+      if (row == 0) {
+        memory.take(state[VertexState::used]);
+        state[VertexState::used] = 0;
+      }
       lists.tally[row] = 0;
     });
     if (total == 0) return;

@@ -51,7 +51,7 @@ struct ContactPeriods {
   }
 };
 
-/// Item: a group of vertices. Sums the forces exerted by points of other owners.
+/// Item: a group of vertices. Sums the forces exerted by points that are not of the same cell.
 template <class Real>
 struct ContactForce {
   static constexpr int group = ContactLists::group, chunk = 256, rounds = 4;
@@ -76,7 +76,6 @@ struct ContactForce {
   ContactLists lists;
   ContactPeriods periods;
   ContactLaw law;
-  ContactReset reset;
   Index count;  ///< number of vertices
   static constexpr int bytes = 0;
 
@@ -84,7 +83,7 @@ struct ContactForce {
     const Index begin = item * group;
     add_forces(team, begin, static_cast<int>(count - begin < group ? count - begin : group), scratch,
                [](Index) SEICHE_INLINED { return true; });
-    if (item == 0 && team.thread == 0) reset(0);
+    if (item == 0 && team.thread == 0) ContactReset{lists.memory}(0);
   }
   /// Adds the forces on those of the `number` vertices from `begin` for which chosen(v).
   template <class Selection>
@@ -202,7 +201,7 @@ struct ContactForce {
   /// f(p) for the points p in the bins that may be in contact with vertex v.
   template <class F>
   SEICHE_FN void search(Index v, F&& f) const {
-    lists.for_near(v, lists.units.grids[reset.state[ContactState::built]], lists.touching, f);
+    lists.for_near(v, lists.units.grids[lists.memory.state[ContactState::built]], lists.touching, f);
   }
   /// The force of point p on vertex v in units; false if they are not in contact.
   SEICHE_FN bool contact(Index v, u32 p, Index (&parts)[3]) const {

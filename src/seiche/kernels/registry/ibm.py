@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from .flow import ladd_velocity, nash_pressure, observe, stream_collide
+from .membrane import LIST_MEMORY
 from .spec import CPP_TYPE, REALS, KernelSpec, Members, Real, grouped, pointers, typed_members
 
 Delta = Literal["hat", "roma", "peskin", "cosine"]
@@ -89,7 +90,7 @@ def fill_lists(delta: Delta) -> KernelSpec:
 
 def sort_lists() -> KernelSpec:
     """Sort the lists by vertex number."""
-    members: Members = (("lists", _LISTS), ("state", "ptr"), ("count", "int64"))
+    members: Members = (("lists", _LISTS), ("state", "ptr"), ("count", "int64"), ("memory", LIST_MEMORY))
     return KernelSpec("SortLists", "ibm/lists.hpp", members, threads=64, team=True)
 
 

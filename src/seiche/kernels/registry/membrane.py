@@ -134,20 +134,22 @@ def pack_push() -> KernelSpec:
 #: Skins of the lists from which a device chooses.
 SKINS = 5
 _UNITS: Members = (("per_length", ("float64", 3)), ("length", ("float32", 3)), ("bins", ("uint32", 3 * SKINS)))
-_BINS: Members = (*pointers("first count tally entries"), ("mask", "uint32"))
+_BINS: Members = (*pointers("first tally entries"), ("mask", "uint32"))
+_CELLS: Members = (("blocks", "ptr"), ("types", "int32"))
+#: Memory of contact lists, which they may share with the lists of bricks.
+LIST_MEMORY: Members = (("state", "ptr"), ("blocks", "uint32"))
 _SKINS: Members = typed_members(("float32", SKINS), "moved reach")
 _LISTS: Members = (
     *pointers("places other groups ends pairs"),
-    *(("units", _UNITS), ("bins", _BINS), ("touching", "float32"), ("blocks", "uint32")),
+    *(("units", _UNITS), ("bins", _BINS), ("cells", _CELLS), ("memory", LIST_MEMORY), ("touching", "float32")),
 )
 _LAW = typed_members("float64", "strength reach exponent depth steepness rest morse_reach units")
 _PERIODS = typed_members(("float64", 3), "lengths inverses within")
-_RESET: Members = (("state", "ptr"), ("blocks", "uint32"))
 _CONTACT, _CONTACT_LISTS = "membrane/contact.hpp", "membrane/contact_lists.hpp"
 #: Per team: points to sort into bins, bins to assign offsets, and vertices whose lists are built.
 POINT_GROUP, SLOT_GROUP, VERTEX_GROUP = 1024, 256, 128
 #: Words of the state that kernels write, and entries of a block of the lists.
-CONTACT_STATE_WORDS, LIST_BLOCK = 5, 4
+CONTACT_STATE_WORDS, LIST_BLOCK = 8, 4
 
 
 def contact_moved() -> KernelSpec:
@@ -176,12 +178,12 @@ def contact_fill() -> KernelSpec:
 
 def contact_reset() -> KernelSpec:
     """Reset the marks and counts of the lists."""
-    return KernelSpec("ContactReset", _CONTACT_LISTS, _RESET)
+    return KernelSpec("ContactReset", _CONTACT_LISTS, (("memory", LIST_MEMORY),))
 
 
 def contact_search() -> KernelSpec:
     """Find the points that may come into contact with a vertex."""
-    members: Members = (("lists", _LISTS), ("skins", _SKINS), *pointers("reference state"), ("count", "int64"))
+    members: Members = (("lists", _LISTS), ("skins", _SKINS), ("count", "int64"))
     return KernelSpec("ContactSearch", _CONTACT_LISTS, members, threads=VERTEX_GROUP, blocks=10, team=True)
 
 
@@ -193,7 +195,6 @@ def contact_force(real: Real) -> KernelSpec:
         ("lists", _LISTS),
         ("periods", _PERIODS),
         ("law", _LAW),
-        ("reset", _RESET),
         ("count", "int64"),
     )
     return KernelSpec(
