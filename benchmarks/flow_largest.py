@@ -55,7 +55,7 @@ def run(options: argparse.Namespace, world: World) -> dict[str, Any]:
         solver = Solver(sites, model, device=options.device, precision=precision, layout="moments", world=world)
     host = sum(world.allgather(peak_host_bytes() - before)) / len(sites)
     copy = copy_bandwidth(solver.backend, world)
-    row = measure(solver, f"{options.vessel}, {world.size} ranks", options.seconds, copy)
+    row = measure(solver, f"{options.vessel}, {world.size} rank" + "s" * (world.size > 1), options.seconds, copy)
     used = sum(world.allgather(solver.backend.used_memory())) / len(sites)
     if world.rank == 0:
         show([row], solver.backend.describe(), copy)
