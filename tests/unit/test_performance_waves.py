@@ -35,5 +35,5 @@ def test_a_gpu_is_compared_with_a_cpu_and_ranks_with_one(tmp_path: Path) -> None
     text = waves_part(read_results(tmp_path, "waves", WavesRow))
     assert "| elastic | upwind | float32 | 8 | 150 | 80% | 80% |" in text and text.count("times faster |") == 1
     assert "| separate | 8 | 64 | 40.5 | 120.0 | 2.00 | 80% |" in text
-    assert "| traces | 2 | 2.0 | 0.0e+00 | 1.000 |" in text
+    assert "| traces | peer | 2 | 2.0 | 0.0e+00 | 1.000 |" in text
     assert waves_part([]) == ""
