@@ -46,5 +46,5 @@ def test_rows_of_ranks_say_what_they_lose_and_to_what(tmp_path: Path) -> None:
     assert (shared.efficiency, shared.share_of_messages) == (0.75, 0.25)
     (tmp_path / "a.json").write_text(json.dumps(document("ultrasound-ranks", "GPU (cuda:0)", [shared])))
     text = ultrasound_part([], read_results(tmp_path, "ultrasound-ranks", UltrasoundRanksRow))
-    row = "| full | float32 | local | peer | lines | 256^3 | 4 | 12 | 1.50 | 2.00 | 0.75 | 0.83 | 25.0% |"
+    row = "| full | float32 | local | peer | lines | 256^3 | 4 | 4x1x1 | 12 | 1.50 | 2.00 | 0.75 | 0.83 | 25.0% |"
     assert row.replace("0.83", f"{0.75 * 1.1:.2f}") in text
