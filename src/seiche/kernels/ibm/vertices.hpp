@@ -142,6 +142,14 @@ struct Interpolate {
     });
     return data;
   }
+  /// Begins to load the velocities around a vertex. With a support of 2 in FP64, a vertex computes too little to hide
+  /// the wait for them; otherwise these instructions would take as long as the wait.
+  SEICHE_FN void fetch_sites(const Around<Real>& at) const {
+    if constexpr (P == 2 && sizeof(Real) == 8) {
+      for_plane<P, space>(bricks, at.first, 0,  // the sites of the other plane are in the same lines, or in the next
+                          [&]<int k, int j>(i32 slot) SEICHE_INLINED { prefetch_line_soon(flow + slot); });
+    }
+  }
   /// Contribution of the plane i of sites around a vertex to its velocity.
   SEICHE_FN void plane(const Around<Real>& at, int i, Real (&part)[3]) const {
     Real wx[P], wy[P], wz[P], sum[3];
@@ -241,7 +249,9 @@ struct InterpolateGroup {
     team.for_each(number, [&](int k) SEICHE_INLINED {
       if (!chosen(begin + k)) return;
       data[k] = one.fetched(begin + k);
-      scratch.set(k, Vertices<Real>::template around<Delta>(one.bricks, data[k].position));
+      const Around<Real> at = Vertices<Real>::template around<Delta>(one.bricks, data[k].position);
+      scratch.set(k, at);
+      one.fetch_sites(at);
     });
     team.barrier();
     team.for_each(number * P, [&](int k) SEICHE_INLINED {
