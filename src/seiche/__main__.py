@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from seiche import __version__
-from seiche.start import signals_during_start
+from seiche.start import rare_collections, signals_during_start
 
 
 def main() -> int:
@@ -15,9 +16,12 @@ def main() -> int:
         print(f"seiche {__version__}")
         return 0
     with signals_during_start("seiche"):
-        from seiche.cli import main as run_command
-
-        return run_command()
+        with rare_collections():
+            from seiche.cli import main as run_command
+        try:
+            return run_command()
+        finally:
+            gc.freeze()  # no search for cycles of objects when the interpreter ends, which takes a tenth of a second
 
 
 if __name__ == "__main__":

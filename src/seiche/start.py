@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Signals while a command imports its modules, which takes seconds on slow file systems."""
+"""Signals and memory while a command imports its modules, which takes seconds on slow file systems."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -16,8 +17,21 @@ _RANK_VARIABLES = (
     *("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "FLUX_TASK_RANK", "JSM_NAMESPACE_RANK"),
     "SLURM_PROCID",
 )
+#: New objects after which Python searches for cycles during imports; 700 by default.
+_OBJECTS = 100_000
 #: Seconds in which a launcher can forward the message: it stops forwarding when a rank ends.
 _FORWARD_SECONDS = 0.2
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Search rarely for unused cycles of objects inside the block: imports create many objects and few cycles."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_OBJECTS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @contextmanager

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from threading import Thread
+
 import numpy as np
 
 from seiche.backend.arrays import Array
@@ -62,3 +65,23 @@ def gpu_address(device: str, local_rank: int = 0) -> str | None:
         return pci_address(gpu_number(parsed.number, local_rank))
     except BackendUnavailable:  # reported when it is opened
         return None
+
+
+def prepare_device(device: str, local_rank: int = 0) -> Thread | None:
+    """Create the context of a GPU in a thread, beside the set-up on the host, and return the thread.
+
+    `open_backend` then takes less time, and reports all errors. None for other devices.
+    """
+    parsed = parse_device(device)
+    if not parsed.is_gpu or parsed.is_planned or parsed.first_free:
+        return None
+
+    def create() -> None:
+        from seiche.backend.cuda import create_context
+
+        with suppress(BackendUnavailable):
+            create_context(parsed.number, local_rank)
+
+    thread = Thread(target=create, name="context of a GPU")
+    thread.start()
+    return thread

@@ -80,6 +80,20 @@ def pci_address(number: int) -> str:
     return str(_cupy().cuda.runtime.deviceGetPCIBusId(number))
 
 
+def create_context(device: int | None, local_rank: int) -> None:
+    """Import CuPy and create the context of a GPU, which all threads of the process then share.
+
+    Raises:
+        BackendUnavailable: CuPy or the driver is missing, or the GPU does not exist or cannot be used.
+    """
+    number, runtime = gpu_number(device, local_rank), _cupy().cuda.runtime
+    try:
+        with _cupy().cuda.Device(number):
+            runtime.free(0)
+    except runtime.CUDARuntimeError as error:
+        raise BackendUnavailable(f"cuda:{number} cannot be used: {error}") from error
+
+
 class CudaKernel(Kernel):
     """A function of a loaded cubin."""
 
@@ -339,7 +353,7 @@ class CudaBackend(Backend):
         if not count:
             raise BackendUnavailable(f"{self.name} has no free memory for copies that measure the bandwidth")
         source, target = self.zeros(count, np.float32), self.zeros(count, np.float32)
-        source += 1
+        source.data.memset_async(1, source.nbytes)  # not zeros, and no kernel that CuPy would compile
         clock, seconds = self.clock(), np.empty(COPIES)
         for k in range(COPIES):
             self.synchronize()

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seiche.backend import prepare_device
 from seiche.backend.ranges import profiler_ranges
 from seiche.case.arguments import check_type, path_of
 from seiche.case.checkpoint import attributes_of
@@ -86,6 +87,7 @@ def _load(
     if checkpoint is not None:
         source = source.continued(on_root(world, lambda: attributes_of(checkpoint)))
     world = bind_rank(world, case.run.device, case.run.binding)  # before fields are placed in memory
+    prepare_device(case.run.device, world.local_rank)
     with set_up_stage("model"):
         setup = kind.prepare(source, world, initial_state=restart is None)
     check_inputs_preserved(setup, folder)

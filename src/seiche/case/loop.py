@@ -19,6 +19,8 @@ from seiche.solver.replay import GRAPH_STEPS
 
 #: Interval between decisions, s.
 CHUNK_SECONDS = 0.25
+#: Wait for a device after which the host has time for imports, s.
+IDLE_SECONDS = 0.05
 #: Interval between transport reviews, s.
 REVIEW_SECONDS = 600.0
 
@@ -63,7 +65,7 @@ class RunLoop:
         solver, outputs = self._solver, self._outputs
         outputs.begin(last)
         self._begin, self._first = time.monotonic(), solver.step
-        chunk, chunk_end, stopped = 1, None, None
+        chunk, chunk_end, stopped, waited, imported = 1, None, None, 0.0, False
         with self._with_last_checkpoint(), outputs.counters.counting():
             while solver.step < target:
                 reached = solver.step
@@ -71,12 +73,17 @@ class RunLoop:
                     event = outputs.next_event(reached, target)
                 # Launch the next steps before waiting for the previous ones.
                 solver.start(min(target, event, reached + chunk) - reached)
+                if waited > IDLE_SECONDS and not imported:
+                    imported = True
+                    with outputs.timed("run control"):
+                        outputs.import_modules()
                 done = solver.step
                 if not solver.lookahead:
                     solver.finish()
                 elif reached > self._first:
+                    begin = time.monotonic()
                     solver.finish(chunk_end)
-                    done = reached
+                    done, waited = reached, time.monotonic() - begin
                 outputs.settle()
                 chunk_end = solver.record_event()
                 outputs.take_scheduled()

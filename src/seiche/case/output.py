@@ -35,12 +35,15 @@ class Output(ABC):
             state.
         checked: whether the state must be checked when it is received.
         writes: whether the state is still being written after `take` has returned.
+        modules: modules that rank 0 needs to complete the files, such as those of figures. They may be imported while
+            a GPU computes steps.
     """
 
     label = "snapshots"
     early = False
     checked = True
     writes = False
+    modules: Sequence[str] = ()
 
     @property
     def targets(self) -> Sequence[OutputTarget]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ class Outputs:
         with self.timed("open files"):
             for output in self.items:
                 output.open(self._solver.step, last)
+
+    def import_modules(self) -> None:
+        """Import the modules that complete the files on rank 0 (not collective)."""
+        if self._solver.world.rank == 0:
+            for name in dict.fromkeys(name for output in self.items for name in output.modules):
+                import_module(name)
 
     def next_event(self, step: int, last: int) -> int:
         """Return the first scheduled step after `step`, or `last`."""

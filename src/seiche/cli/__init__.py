@@ -31,6 +31,7 @@ from seiche.cli.sweep import sweep
 from seiche.cli.validate import validate
 from seiche.errors import CaseError, SeicheError
 from seiche.report.page_size import page, page_of
+from seiche.start import rare_collections
 
 if TYPE_CHECKING:
     from seiche.case.outcome import Outcome
@@ -83,8 +84,9 @@ def run(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the status page; any free one by default.")] = 0,
 ) -> None:
     """Run a case; `mpiexec -n 4 seiche run CASE` runs it on four ranks."""
-    from seiche.case.loading import load
-    from seiche.case.rank_places import print_places, report_lines
+    with rare_collections():
+        from seiche.case.loading import load
+        from seiche.case.rank_places import print_places, report_lines
 
     if port and not serve:
         raise CaseError(f"--port {port}: requires --serve")
@@ -93,7 +95,7 @@ def run(
     all_overrides = [*overrides, *([f"output.trace={trace.absolute()}"] if trace is not None else [])]
     try:
         options: dict[str, Any] = {"restart": restart, "output": output, "replace": replace, "world": world}
-        with _set_up_lines(world):
+        with _set_up_lines(world), rare_collections():
             simulation = load(case, device=device, overrides=all_overrides, **options)
     except InterruptError as error:
         text = "stopped by signal {} before the first step; nothing was written"

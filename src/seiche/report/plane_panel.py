@@ -148,9 +148,16 @@ def _inside(plane: PlaneSlice, fluid: npt.NDArray[np.bool_], first: Floats, step
     fine = zoom(smooth, [count / old for count, old in zip(counts, smooth.shape, strict=True)], order=1)
     x, y = (start + step * np.arange(count) / per_step for start, count in zip(first, counts[::-1], strict=True))
     for end in plane.ends:
-        height, aside = _beside(end, *np.meshgrid(x, y))
+        reach = float(np.hypot(2 * _MARGIN * step, 1e3 * end.radius + 3 * step)) + step
+        middle = 1e3 * np.asarray(end.center)
+        columns_near, rows_near = (
+            slice(*np.searchsorted(axis, (position - reach, position + reach)))
+            for axis, position in zip((x, y), middle, strict=True)
+        )
+        part = fine[rows_near, columns_near]
+        height, aside = _beside(end, *np.meshgrid(x[columns_near], y[rows_near]))
         near = (np.abs(height) < 2 * _MARGIN * step) & (aside <= 1e3 * end.radius + 3 * step)
-        fine = np.where(near, np.minimum(fine, _SLOPE * height / step), fine)
+        np.minimum(part, _SLOPE * height / step, out=part, where=near)
     return x, y, fine
 
 

@@ -38,6 +38,7 @@ from seiche.flow.state import SITES
 from seiche.io.checkpoint import SHARE
 from seiche.io.checkpoint_rows import Keys
 from seiche.report.cells_figure import cells_figure
+from seiche.report.style import FIGURE_MODULES
 from seiche.solver import Estimate, State
 
 #: Maximum fraction of the cells due at an inlet that may wait without a note.
@@ -235,6 +236,8 @@ class OpeningExchange(Reservoirs):
 
 class CellsPicture(Final):
     """Picture of the cells at the end of the run."""
+
+    modules = FIGURE_MODULES
 
     def __init__(self, setup: BloodSetup, blood: BloodRun, path: Path) -> None:
         self._setup, self._blood, self._path = setup, blood, path

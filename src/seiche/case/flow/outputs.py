@@ -25,6 +25,7 @@ from seiche.domain.sharing import on_root, shared_from_root
 from seiche.flow.solver import FlowSolver
 from seiche.io.cell_files import continued
 from seiche.io.formats.stl import write_stl
+from seiche.report.style import FIGURE_MODULES
 
 
 class FlowOutputs:
@@ -101,6 +102,8 @@ class VesselSurface(Final):
 
 class Picture(Output):
     """Picture of a run at peak inflow or at its end, with the flow rates of `monitor`."""
+
+    modules = (*FIGURE_MODULES, "seiche.report.figures")
 
     def __init__(
         self, setup: FlowSetup, solver: FlowSolver, path: Path, monitor: FlowMonitor, wall: Callable[[], Wall]
