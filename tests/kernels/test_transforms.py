@@ -89,13 +89,13 @@ def test_another_scipy_is_used_by_its_public_functions(tmp_path, monkeypatch):
     assert isinstance(pocketfft.pocketfft.__wrapped__(), pocketfft.PublicPocketfft)
 
 
-LINES = [(1, 12, 15), (6, 7, 8), (5, 1, 49), (11, 26, 34), (1, 97, 61), (1, 271, 34)]
+LINES = [(1, 12, 15), (6, 7, 8), (5, 1, 49), (11, 26, 34), (9, 7, 66), (5, 6, 37), (1, 97, 61), (1, 271, 34)]
 
 
 @pytest.mark.parametrize("real", ["float32", "float64"])
 @pytest.mark.parametrize("shape", LINES, ids=str)
 def test_lines_in_vectors_are_transformed_as_numpy_does(shape, real):
-    """Batches that are full and such that are not, odd lengths, rows shorter than a vector, small and large primes."""
+    """Batches that are full, or of several blocks, odd lengths, rows shorter than a vector, small and large primes."""
     backend, kernels = open_backend("cpu", 2), wide_kernels(shape, real)
     assert kernels is not None
     check(WideTransforms(backend, ScipyTransforms(shape, real, 2), kernels), backend, shape, real)

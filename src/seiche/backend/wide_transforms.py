@@ -93,9 +93,11 @@ class WideTransforms(Transforms):
     def _bind_axis(self, axis: int, spectrum: Array, *, inverse: bool) -> Bound:
         extents = self.spectrum_shape
         inner = int(np.prod(extents[axis + 1 :]))
-        batches, blocks = -(-inner // self._lanes), int(spectrum.size) // (inner * extents[axis])
-        members = {"spectra": spectrum, "roots": self._roots[axis], "inner": inner, "batches": batches}
-        return self._bind(axis, inverse, blocks * batches, members)
+        blocks = int(spectrum.size) // (inner * extents[axis])
+        batches, rest = divmod(inner, self._lanes)
+        remaining = -(-blocks // (self._lanes // rest)) if rest else 0  # batches with lines of several blocks
+        members = {"spectra": spectrum, "roots": self._roots[axis], "inner": inner, "blocks": blocks}
+        return self._bind(axis, inverse, blocks * batches + remaining, members)
 
     def _bind(self, axis: int, inverse: bool, items: int, members: dict[str, Any]) -> Bound:
         kernel = self._kernels[axis, inverse]

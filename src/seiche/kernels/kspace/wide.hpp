@@ -2,7 +2,7 @@
 /// Fourier transforms of lines on a CPU: a vector has one number of each of `lanes` lines, so every instruction of a
 /// butterfly acts on all of them (theory/ultrasound, section 3).
 #pragma once
-#include "butterfly.hpp"
+#include "line_vectors.hpp"
 
 namespace seiche::kspace {
 
@@ -12,98 +12,6 @@ constexpr int MAX_UNROLLED_PRIME = 13;
 constexpr int SUMMED_PAIRS = 16;
 /// Outputs of larger primes whose sums are in registers at once.
 constexpr int OUTPUTS = 2;
-
-/// The numbers of `lanes` lines.
-template <class Real, int lanes>
-struct VectorOfLines {
-  typedef Real Vector __attribute__((vector_size(lanes * sizeof(Real))));
-  Vector of;
-  SEICHE_FN friend VectorOfLines operator+(VectorOfLines a, VectorOfLines b) { return {a.of + b.of}; }
-  SEICHE_FN friend VectorOfLines operator-(VectorOfLines a, VectorOfLines b) { return {a.of - b.of}; }
-  SEICHE_FN friend VectorOfLines operator-(VectorOfLines a) { return {-a.of}; }
-  SEICHE_FN friend VectorOfLines operator*(Real a, VectorOfLines b) { return {a * b.of}; }
-  SEICHE_FN friend VectorOfLines fused(Real a, VectorOfLines b, VectorOfLines c) { return {a * b.of + c.of}; }
-  SEICHE_FN static VectorOfLines at(const Real* source) {
-    VectorOfLines result;
-    __builtin_memcpy(&result.of, source, sizeof result.of);
-    return result;
-  }
-  SEICHE_FN void put(Real* target) const { __builtin_memcpy(target, &of, sizeof of); }
-};
-template <class Real_, int lanes>
-struct ScalarOf<VectorOfLines<Real_, lanes>> {
-  using Type = Real_;
-};
-
-/// The numbers 0 ... count - 1.
-template <int... k>
-struct Numbered {};
-template <int count, int... k>
-struct NumbersTo : NumbersTo<count - 1, count - 1, k...> {};
-template <int... k>
-struct NumbersTo<0, k...> {
-  using Type = Numbered<k...>;
-};
-
-/// Transposes a square of vectors: exchanges numbers at distance `step`, then at twice that distance.
-template <int step, class Real, int lanes, int... k>
-SEICHE_FN void transpose_from(VectorOfLines<Real, lanes>* rows, Numbered<k...> numbers) {
-  if constexpr (step < lanes) {
-    for (int i = 0; i < lanes; ++i) {
-      if ((i & step) == 0) {
-        const auto a = rows[i].of, b = rows[i + step].of;
-        rows[i].of = __builtin_shufflevector(a, b, ((k & step) == 0 ? k : k - step + lanes)...);
-        rows[i + step].of = __builtin_shufflevector(a, b, ((k & step) == 0 ? k + step : k + lanes)...);
-      }
-    }
-    transpose_from<2 * step>(rows, numbers);
-  }
-}
-template <class Real, int lanes>
-SEICHE_FN void transpose(VectorOfLines<Real, lanes>* rows) {
-  transpose_from<1>(rows, typename NumbersTo<lanes>::Type{});
-}
-
-/// Converts between complex numbers and vectors of their real and imaginary parts.
-template <class Real, int lanes>
-SEICHE_FN Complex<VectorOfLines<Real, lanes>> separated(const Real* source) {
-  Real re[lanes], im[lanes];
-#pragma omp simd
-  for (int lane = 0; lane < lanes; ++lane) {
-    re[lane] = source[2 * lane];
-    im[lane] = source[2 * lane + 1];
-  }
-  return {VectorOfLines<Real, lanes>::at(re), VectorOfLines<Real, lanes>::at(im)};
-}
-template <class Real, int lanes>
-SEICHE_FN void interleave(Real* target, const Complex<VectorOfLines<Real, lanes>>& z, int count = lanes) {
-  Real re[lanes], im[lanes];
-  z.re.put(re);
-  z.im.put(im);
-  if (count == lanes) {
-#pragma omp simd
-    for (int lane = 0; lane < lanes; ++lane) {
-      target[2 * lane] = re[lane];
-      target[2 * lane + 1] = im[lane];
-    }
-  } else {
-    for (int lane = 0; lane < count; ++lane) {
-      target[2 * lane] = re[lane];
-      target[2 * lane + 1] = im[lane];
-    }
-  }
-}
-/// The same for `count` numbers, padded by zero.
-template <class Real, int lanes>
-SEICHE_FN Complex<VectorOfLines<Real, lanes>> separated(const Real* source, int count) {
-  if (count == lanes) return separated<Real, lanes>(source);
-  Real re[lanes] = {}, im[lanes] = {};
-  for (int lane = 0; lane < count; ++lane) {
-    re[lane] = source[2 * lane];
-    im[lane] = source[2 * lane + 1];
-  }
-  return {VectorOfLines<Real, lanes>::at(re), VectorOfLines<Real, lanes>::at(im)};
-}
 
 /// cos and sin of 2 pi (j + 1)(k + 1)/r for the pairs j and blocks of outputs k of an odd number r.
 template <class Real, int r>
@@ -215,25 +123,55 @@ struct WideLines {
   }
 };
 
-/// In-place transform of spectra along any axis but the last. Numbers of a line are `inner` apart, and blocks of
-/// `inner` lines are consecutive. Items are batches of `lanes` lines, `batches` a block. Bytes per number: one read,
-/// one written.
+/// In-place transform of spectra along any axis but the last. Numbers of a line are `inner` apart, and `blocks` blocks
+/// of `inner` lines are consecutive. Items are batches of `lanes` lines of a block, then batches of the remaining lines
+/// of several blocks. Bytes per number: one read, one written.
 template <class Real, class Factors, int lanes, bool inverse>
 struct WideSide {
   Complex<Real>* spectra;
   const Complex<Real>* roots;
-  Index inner, batches;
+  Index inner, blocks;
   using Lines = WideLines<Real, Factors, lanes, inverse>;
   using Scratch = typename Lines::Scratch;
   static constexpr int n = Factors::length, bytes = 4 * n * lanes * sizeof(Real);
 
   SEICHE_FN void operator()(const Team&, Index item, Scratch& scratch) const {
-    const Index begin = item % batches * lanes, remaining = inner - begin;
-    const int count = remaining < lanes ? static_cast<int>(remaining) : lanes;
-    Real* const at = reinterpret_cast<Real*>(spectra + (item / batches * n * inner + begin));
-    for (int k = 0; k < n; ++k) scratch.first[k] = separated<Real, lanes>(at + 2 * inner * k, count);
+    const Index batches = inner / lanes, all = blocks * batches;
+    if (item < all) {
+      Real* const at = reinterpret_cast<Real*>(spectra + (item / batches * n * inner + item % batches * lanes));
+      for (int k = 0; k < n; ++k) scratch.first[k] = separated<Real, lanes>(at + 2 * inner * k);
+      const auto* const result_lines = Lines{roots}.run(scratch);
+      for (int k = 0; k < n; ++k) interleave<Real, lanes>(at + 2 * inner * k, result_lines[k]);
+    } else {
+      remaining(item - all, scratch);
+    }
+  }
+
+  /// Transforms batch number `item` of remaining lines.
+  SEICHE_FN void remaining(Index item, Scratch& scratch) const {
+    const Index rest = inner % lanes, together = lanes / rest, first = item * together;
+    const Index count = rest * (blocks - first < together ? blocks - first : together);
+    Index start[lanes];  // of each line; vectors without a line have the first one
+    for (int lane = 0; lane < lanes; ++lane) {
+      const Index line = lane < count ? lane : 0;
+      start[lane] = (first + line / rest) * n * inner + inner - rest + line % rest;
+    }
+    for (int k = 0; k < n; ++k) {
+      Real re[lanes], im[lanes];
+      for (int lane = 0; lane < lanes; ++lane) {
+        const Complex<Real> z = spectra[start[lane] + inner * k];
+        re[lane] = z.re;
+        im[lane] = z.im;
+      }
+      scratch.first[k] = {VectorOfLines<Real, lanes>::at(re), VectorOfLines<Real, lanes>::at(im)};
+    }
     const auto* const result_lines = Lines{roots}.run(scratch);
-    for (int k = 0; k < n; ++k) interleave<Real, lanes>(at + 2 * inner * k, result_lines[k], count);
+    for (int k = 0; k < n; ++k) {
+      Real re[lanes], im[lanes];
+      result_lines[k].re.put(re);
+      result_lines[k].im.put(im);
+      for (int lane = 0; lane < count; ++lane) spectra[start[lane] + inner * k] = {re[lane], im[lane]};
+    }
   }
 };
 
@@ -285,31 +223,49 @@ struct WideRows {
     }
   }
 
+  /// Number of the last square of the transposition of `count` numbers of each row: squares overlap where this needs no
+  /// padding.
+  static constexpr SEICHE_FN int square(int m, int count) {
+    return m + lanes > count && count >= lanes ? count - lanes : m;
+  }
+  /// Numbers beyond the last full square of `count`, if they are few: these are read and written one by one.
+  static constexpr int few(int count) { return count % lanes <= lanes / 4 ? count % lanes : 0; }
+
   /// f(m, numbers m of `lanes` rows).
   template <class F>
   SEICHE_FN void from_reals(Index begin, F&& f) const {
-    for (int m = 0; m < n; m += lanes) {
-      const int count = n - m < lanes ? n - m : lanes;
+    constexpr int single = few(n), end = n - single;
+    for (int m = 0; m < end; m += lanes) {
+      const int first = square(m, n), count = n < lanes ? n : lanes;
       Vector block[lanes];
       for (int lane = 0; lane < lanes; ++lane) {
-        const Real* const source = reals + row(begin, lane) * apart + m;
+        const Real* const source = reals + row(begin, lane) * apart + first;
         Real padded[lanes] = {};
         for (int k = 0; k < count && count < lanes; ++k) padded[k] = source[k];
         block[lane] = Vector::at(count < lanes ? padded : source);
       }
       transpose<Real, lanes>(block);
-      for (int k = 0; k < count; ++k) f(m + k, block[k]);
+      for (int k = m; k < first + count; ++k) f(k, block[k - first]);
+    }
+    if constexpr (single > 0) {
+      Real numbers[single][lanes];
+      for (int lane = 0; lane < lanes; ++lane) {
+        const Real* const source = reals + row(begin, lane) * apart + end;
+        for (int k = 0; k < single; ++k) numbers[k][lane] = source[k];
+      }
+      for (int k = 0; k < single; ++k) f(end + k, Vector::at(numbers[k]));
     }
   }
   template <class F>
   SEICHE_FN void to_reals(Index begin, const Complex<Vector>* lines, F&& f) const {
-    for (int m = 0; m < n; m += lanes) {
-      const int count = n - m < lanes ? n - m : lanes;
+    constexpr int single = few(n), end = n - single;
+    for (int m = 0; m < end; m += lanes) {
+      const int first = square(m, n), count = n < lanes ? n : lanes;
       Vector block[lanes];
-      for (int k = 0; k < lanes; ++k) block[k] = f(lines[k < count ? m + k : m]);
+      for (int k = 0; k < lanes; ++k) block[k] = f(lines[k < count ? first + k : first]);
       transpose<Real, lanes>(block);
       for (int lane = 0; lane < lanes && begin + lane < rows; ++lane) {
-        Real* const target = reals + (begin + lane) * apart + m;
+        Real* const target = reals + (begin + lane) * apart + first;
         if (count == lanes) {
           block[lane].put(target);
         } else {
@@ -319,35 +275,57 @@ struct WideRows {
         }
       }
     }
+    if constexpr (single > 0) {
+      Real numbers[single][lanes];
+      for (int k = 0; k < single; ++k) f(lines[end + k]).put(numbers[k]);
+      for (int lane = 0; lane < lanes && begin + lane < rows; ++lane) {
+        Real* const target = reals + (begin + lane) * apart + end;
+        for (int k = 0; k < single; ++k) target[k] = numbers[k][lane];
+      }
+    }
   }
   /// f(numbers k of the lines, numbers n - k, those of the spectra, true if these are real).
   template <class F>
   SEICHE_FN void from_spectra(Index begin, Complex<Vector>* lines, F&& f) const {
-    for (int k = 0; k < half; k += lanes) {
-      const int count = half - k < lanes ? half - k : lanes;
+    constexpr int single = few(half), end = half - single;
+    const auto add = [&](int j, const Complex<Vector>& z) SEICHE_INLINED {
+      Complex<Vector> unused;
+      const bool is_real = j == 0 || 2 * j == n;
+      f(lines[j], is_real ? unused : lines[n - j], z, is_real);
+    };
+    for (int k = 0; k < end; k += lanes) {
+      const int first = square(k, half), count = half < lanes ? half : lanes;
       Vector re[lanes], im[lanes];
       for (int lane = 0; lane < lanes; ++lane) {
         const auto z =
-            separated<Real, lanes>(reinterpret_cast<const Real*>(spectra + row(begin, lane) * half + k), count);
+            separated<Real, lanes>(reinterpret_cast<const Real*>(spectra + row(begin, lane) * half + first), count);
         re[lane] = z.re;
         im[lane] = z.im;
       }
       transpose<Real, lanes>(re);
       transpose<Real, lanes>(im);
-      for (int j = k; j < k + count; ++j) {
-        Complex<Vector> unused;
-        const bool is_real = j == 0 || 2 * j == n;
-        f(lines[j], is_real ? unused : lines[n - j], Complex<Vector>{re[j - k], im[j - k]}, is_real);
+      for (int j = k; j < first + count; ++j) add(j, {re[j - first], im[j - first]});
+    }
+    if constexpr (single > 0) {
+      Real re[single][lanes], im[single][lanes];
+      for (int lane = 0; lane < lanes; ++lane) {
+        const Complex<Real>* const source = spectra + row(begin, lane) * half + end;
+        for (int j = 0; j < single; ++j) {
+          re[j][lane] = source[j].re;
+          im[j][lane] = source[j].im;
+        }
       }
+      for (int j = 0; j < single; ++j) add(end + j, {Vector::at(re[j]), Vector::at(im[j])});
     }
   }
   template <class F>
   SEICHE_FN void to_spectra(Index begin, const Complex<Vector>* lines, F&& f) const {
-    for (int k = 0; k < half; k += lanes) {
-      const int count = half - k < lanes ? half - k : lanes;
+    constexpr int single = few(half), end = half - single;
+    for (int k = 0; k < end; k += lanes) {
+      const int first = square(k, half), count = half < lanes ? half : lanes;
       Vector re[lanes], im[lanes];
       for (int j = 0; j < lanes; ++j) {
-        const int at = j < count ? k + j : k;
+        const int at = j < count ? first + j : first;
         const auto z = f(lines[at], lines[at == 0 ? 0 : n - at]);
         re[j] = z.re;
         im[j] = z.im;
@@ -355,8 +333,21 @@ struct WideRows {
       transpose<Real, lanes>(re);
       transpose<Real, lanes>(im);
       for (int lane = 0; lane < lanes && begin + lane < rows; ++lane) {
-        Real* const target = reinterpret_cast<Real*>(spectra + (begin + lane) * half + k);
+        Real* const target = reinterpret_cast<Real*>(spectra + (begin + lane) * half + first);
         interleave<Real, lanes>(target, {re[lane], im[lane]}, count);
+      }
+    }
+    if constexpr (single > 0) {
+      Real re[single][lanes], im[single][lanes];
+      for (int j = 0; j < single; ++j) {
+        const int at = end + j;
+        const auto z = f(lines[at], lines[at == 0 ? 0 : n - at]);
+        z.re.put(re[j]);
+        z.im.put(im[j]);
+      }
+      for (int lane = 0; lane < lanes && begin + lane < rows; ++lane) {
+        Complex<Real>* const target = spectra + (begin + lane) * half + end;
+        for (int j = 0; j < single; ++j) target[j] = {re[j][lane], im[j][lane]};
       }
     }
   }

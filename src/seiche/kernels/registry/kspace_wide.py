@@ -17,7 +17,7 @@ _RADIX, _MAX_PRIME = 8, 300
 
 def wide_axis(length: int, real: Real, *, inverse: bool) -> KernelSpec | None:
     """Return the transform of lines of this length along an axis before the last; None as for `wide_rows`."""
-    members: Members = (*pointers("spectra roots"), *typed_members("int64", "inner batches"))
+    members: Members = (*pointers("spectra roots"), *typed_members("int64", "inner blocks"))
     return _wide("WideSide", length, real, members, inverse=inverse)
 
 
