@@ -39,11 +39,13 @@ def fake_cupy(used: list[object], count: int = 2, failing: bool = False) -> Simp
             raise FakeError("out of memory")
         used.append(("free", pointer))
 
+    numbers: list[int] = []  # GPU 1 is free
     runtime = SimpleNamespace(getDeviceCount=lambda: count, free=free, CUDARuntimeError=FakeError)
+    runtime.setDevice, runtime.memGetInfo = numbers.append, lambda: (90 if numbers[-1] == 1 else 10, 100)
     return SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=Device))
 
 
-@pytest.mark.parametrize(("name", "local_rank", "number"), [("cuda", 3, 1), ("cuda:0", 3, 0)])
+@pytest.mark.parametrize(("name", "local_rank", "number"), [("cuda", 3, 1), ("cuda:0", 3, 0), ("cuda:free", 0, 1)])
 def test_a_thread_creates_the_context_of_the_gpu_of_the_rank(
     monkeypatch: pytest.MonkeyPatch, name: str, local_rank: int, number: int
 ) -> None:
@@ -55,7 +57,7 @@ def test_a_thread_creates_the_context_of_the_gpu_of_the_rank(
     assert used == [number, ("free", 0), "left"]
 
 
-@pytest.mark.parametrize("name", ["cpu", "cuda:free", "cpu:planned", "cuda:planned"])
+@pytest.mark.parametrize("name", ["cpu", "cpu:planned", "cuda:planned"])
 def test_other_devices_need_no_thread(name: str) -> None:
     assert prepare_device(name) is None
 

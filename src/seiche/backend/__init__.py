@@ -73,14 +73,14 @@ def prepare_device(device: str, local_rank: int = 0) -> Thread | None:
     `open_backend` then takes less time, and reports all errors. None for other devices.
     """
     parsed = parse_device(device)
-    if not parsed.is_gpu or parsed.is_planned or parsed.first_free:
+    if not parsed.is_gpu or parsed.is_planned:
         return None
 
     def create() -> None:
-        from seiche.backend.cuda import create_context
+        from seiche.backend.cuda import create_context, first_free
 
         with suppress(BackendUnavailable):
-            create_context(parsed.number, local_rank)
+            create_context(first_free() if parsed.first_free else parsed.number, local_rank)
 
     thread = Thread(target=create, name="context of a GPU")
     thread.start()

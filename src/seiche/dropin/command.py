@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
-from seiche.start import signals_during_start
+from seiche.start import rare_collections, signals_during_start
 
 
 def omp() -> None:
@@ -20,7 +21,10 @@ def cuda() -> None:
 
 def _run(program: str, device: str) -> None:
     with signals_during_start(program):
-        from seiche.dropin.program import main
-
-        status = main(sys.argv[1:], program, device)
+        with rare_collections():
+            from seiche.dropin.program import main
+        try:
+            status = main(sys.argv[1:], program, device)
+        finally:
+            gc.freeze()  # as for the command `seiche`
     sys.exit(status)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import traceback
 
+from seiche.backend import prepare_device
 from seiche.case.agreement import report_failure
 from seiche.case.stop_signals import InterruptError, command_signals
 from seiche.domain.world import World, check_connected
@@ -14,6 +15,7 @@ from seiche.dropin.options import USAGE, Options, parse
 from seiche.dropin.segment import CREATED_BY, RunSegment
 from seiche.errors import SeicheError
 from seiche.machine.laws.binding import bind_rank
+from seiche.start import rare_collections
 
 
 def main(arguments: list[str], program: str, device: str) -> int:
@@ -57,7 +59,9 @@ def main(arguments: list[str], program: str, device: str) -> int:
 
 def _run(options: Options, program: str, device: str, world: World) -> int:
     """Run a segment; return the number of the signal that ended it without a checkpoint, or 0."""
-    segment = RunSegment(options, device, world)
+    prepare_device(device, world.local_rank)
+    with rare_collections():
+        segment = RunSegment(options, device, world)
     verbosity = options.verbose if world.rank == 0 else 0
     try:
         if verbosity:
