@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steering of several sources to a target through a medium that is not uniform, along straight rays."""
+"""Steering of several sources to a target in a medium that is not uniform: along straight rays, or by time reversal."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
+from seiche.ultrasound.emitter import Emitter
 from seiche.ultrasound.grid import Grid
-from seiche.ultrasound.medium import on_grid
-from seiche.ultrasound.numbers import real_numbers
+from seiche.ultrasound.medium import Medium, on_grid
+from seiche.ultrasound.numbers import positive_number, real_numbers
+from seiche.ultrasound.sensor import Sensor
+from seiche.ultrasound.shapes import PointSet, Shape
+from seiche.ultrasound.simulate import simulate
+from seiche.ultrasound.source import Source
 
 Floats = npt.NDArray[np.float64]
 #: Samples of the slowness per spacing along a ray.
 _SAMPLES_PER_SPACING = 8
+#: Periods in which the source of time reversal grows, and periods of each of the two last windows that are compared.
+_GROWTH, _WINDOW = 3, 3
+#: Relative difference of the amplitudes in these windows up to which the wave is steady.
+_STEADY = 0.02
 
 
 def ray_times(grid: Grid, sound_speed: npt.ArrayLike, sources: npt.ArrayLike, target: npt.ArrayLike) -> Floats:
@@ -56,3 +68,66 @@ def ray_delays(grid: Grid, sound_speed: npt.ArrayLike, sources: npt.ArrayLike, t
     """
     times = ray_times(grid, sound_speed, sources, target)
     return np.asarray(times.max() - times)
+
+
+def time_reversal_delays(
+    grid: Grid,
+    medium: Medium,
+    elements: Sequence[Shape],
+    target: npt.ArrayLike,
+    frequency: float,
+    **options: Any,
+) -> Floats:
+    """Return the delays (n,) in s after which continuous waves of all elements are in phase at a target.
+
+    One run computes the wave of a point source at the target, which the elements receive. By reciprocity, the wave of
+    an element has the same phase at the target. Refraction, reflections and absorption are taken into account. Delays
+    are less than one period; the smallest is 0.
+
+    Args:
+        grid: the grid; with its time steps, or one crossing of the diagonal.
+        medium: acoustic properties.
+        elements: the shapes of the elements.
+        target: position (axes,), m.
+        frequency: of the continuous wave, Hz.
+        options: other arguments of `simulate`, such as `device`, `scheme` or `world`.
+
+    Raises:
+        CaseError: an impossible value, or a run that ends before the wave at an element is steady.
+
+    Source: Aubry et al. (2003), doi:10.1121/1.1529663.
+    """
+    period = 1 / positive_number("frequency", frequency)
+    place = np.atleast_2d(real_numbers("target", target))
+    if place.shape != (1, len(grid.shape)):
+        raise CaseError(f"target: shape {np.shape(target)} is not a position on {len(grid.shape)} axes")
+    grid = grid.completed(medium.sound_speed)
+    assert grid.dt is not None and grid.steps is not None
+    window = int(_WINDOW * period / grid.dt)
+    if 2 * window > grid.steps:
+        raise CaseError(f"grid.steps: {grid.steps} are fewer than {2 * _WINDOW} periods of the wave")
+    times = grid.dt * np.arange(grid.steps)
+    signal = np.sin(2 * np.pi * times / period) * np.minimum(times / (_GROWTH * period), 1.0)
+    source, sensor = (
+        Source(emitters=(Emitter(PointSet(place, grid.spacings[0], 1), signal),)),
+        Sensor(elements=list(elements)),
+    )
+    series = simulate(grid, medium, source, sensor, **options)["p"]
+    before, last = (
+        _amplitudes(series[:, part], times[part], frequency)
+        for part in (slice(-2 * window, -window), slice(-window, None))
+    )
+    changes = np.abs(last - before) > _STEADY * np.abs(last)
+    if changes.any():
+        raise CaseError(
+            f"grid.steps: the wave at element {int(changes.argmax())} is not steady after {grid.steps} steps; use more"
+        )
+    delays = np.angle(last / last[0]) / (2 * np.pi) * period
+    return np.asarray(delays - delays.min())
+
+
+def _amplitudes(series: npt.NDArray[Any], times: Floats, frequency: float) -> npt.NDArray[np.complex128]:
+    """Return the complex amplitudes a (n,) of the sines |a| sin(2 pi f t + arg a) closest to series (n, times)."""
+    waves = np.stack([np.sin(2 * np.pi * frequency * times), np.cos(2 * np.pi * frequency * times)], axis=1)
+    (sines, cosines), *_ = np.linalg.lstsq(waves, np.asarray(series, np.float64).T, rcond=None)
+    return np.asarray(sines + 1j * cosines)
