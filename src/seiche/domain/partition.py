@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.domain.block_graph import BlockGraph, cubes_of, layer_weights, slab_owners
 from seiche.domain.rank_mapping import MAX_MAPPED_PARTS, host_numbers, ranks_of_parts
 from seiche.domain.set_up_ranks import set_up_on, set_up_world
-from seiche.domain.sharing import on_all, shared_from_root
+from seiche.domain.sharing import on_all, on_root, shared_from_root
 from seiche.domain.site_owners import SiteOwners
 from seiche.domain.site_rows import SiteRows
 from seiche.domain.sites import SiteSet
@@ -118,8 +118,11 @@ def owners(sites: SiteSet, world: World, **options: Any) -> SiteOwners:
 
     Parts of METIS with many common links go to ranks of one host.
     """
+    hosts = host_numbers(world)
+    if world.emulated:  # one process: all ranks share the result of the first one
+        return on_root(world, lambda: owners_of(sites, world.size, hosts=hosts, **options))
     with set_up_on(world):
-        return owners_of(sites, world.size, hosts=host_numbers(world), **options)
+        return owners_of(sites, world.size, hosts=hosts, **options)
 
 
 def _edge(rows: SiteRows, block: int, parts: int, most_vertices: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -101,7 +101,8 @@ def without_arrays(sites: SiteSet) -> SiteSet:
 
 
 def _arrays_of(sites: SiteSet) -> dict[str, Any]:
-    return {name: value for name, value in vars(sites).items() if isinstance(value, np.ndarray)}
+    values = {field.name: getattr(sites, field.name) for field in fields(sites)}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
 
 def shared_from_root(world: World, work: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -90,6 +90,11 @@ class SiteSet:
         """Return the sites as runs along z."""
         return SiteRows.of_coords(self.shape, self.periodic, self.coords)
 
+    @cached_property
+    def opening_rows(self) -> npt.NDArray[np.int64]:
+        """Return the ascending rows (k,) of the boundary arrays of sites with links through openings."""
+        return np.flatnonzero((self.link_iolet >= 0).any(axis=1))
+
     def keys(self) -> npt.NDArray[np.int64]:
         """Return the linear index x*ny*nz + y*nz + z of every site: ascending, shape (n,)."""
         return self.linear(self.coords.astype(np.int64))

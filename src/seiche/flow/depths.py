@@ -14,7 +14,7 @@ from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind, SiteSet
 from seiche.domain.world import World, raise_together
 from seiche.errors import CaseError
 from seiche.flow.layout import Layout, Use
-from seiche.flow.region import Region
+from seiche.flow.region import Region, is_among
 from seiche.halo.exchange import HaloExchange
 from seiche.halo.plan import build_plan
 from seiche.kernels.registry import KernelSpec
@@ -53,8 +53,7 @@ def inner_sites(
     is -1 if there is none.
     """
     neighbour, added_depth, find = np.full(len(coords), -1, np.int64), np.ones(len(coords)), sites.finder()
-    at_opening = np.zeros(len(sites), bool)
-    at_opening[sites.boundary] = (sites.link_iolet >= 0).any(axis=1)
+    at_opening = sites.boundary[sites.opening_rows]
     for number in np.unique(iolet):
         rise = LINK_VECTORS @ np.array(planes[number].normal)
         alignment = rise / np.linalg.norm(LINK_VECTORS, axis=1)
@@ -64,7 +63,7 @@ def inner_sites(
                 if not len(pending):
                     break
                 inside = find(coords[pending] + multiple * LINK_VECTORS[vector].astype(np.int64))
-                suitable = (inside >= 0) & ~at_opening[inside]
+                suitable = (inside >= 0) & ~is_among(inside, at_opening)
                 neighbour[pending[suitable]] = inside[suitable]
                 added_depth[pending[suitable]] = multiple * rise[vector]
     return neighbour, added_depth

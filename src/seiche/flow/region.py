@@ -103,7 +103,7 @@ class Region:
         neighbours = self.sites.rows.find(self.coords_of(rows) + self.velocity_set.vectors[q], wrap=True)
         cut = self.cut_sites(q)
         if len(cut):
-            neighbours[_is_among(rows, cut)] = -1
+            neighbours[is_among(rows, cut)] = -1
         return np.asarray(neighbours)
 
     def own_neighbour(self, q: int) -> npt.NDArray[np.int32]:
@@ -126,7 +126,7 @@ class Region:
         first = offsets(counts)
         rows, sites = np.empty(first[-1], np.int64), np.empty(first[-1], np.int64)
         run_pass(remote_links(fill=True), runs, first=first, counts=None, rows=rows, sites=sites, **common)
-        linked = ~_is_among(rows, self.cut_sites(q))
+        linked = ~is_among(rows, self.cut_sites(q))
         return rows[linked], sites[linked]
 
     @cached_property
@@ -135,8 +135,8 @@ class Region:
         return self.sites.rows if self.is_whole else self.pieces.of(self.sites.rows)
 
 
-def _is_among(rows: npt.NDArray[np.int64], ascending: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return which of `rows` (m,) are in `ascending` (n,)."""
+def is_among(rows: npt.NDArray[np.int64], ascending: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which of the numbers `rows` (m,) are in `ascending` (n,)."""
     if not len(ascending):
         return np.zeros(len(rows), bool)
     return np.asarray(ascending[np.minimum(np.searchsorted(ascending, rows), len(ascending) - 1)] == rows)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.domain.host_passes import run_pass
+from seiche.domain.site_rows import distinct_numbers, runs_in_columns
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -106,7 +107,7 @@ class TileLayout(Layout):
         """Set the tile keys in local order and the 27 neighbours of each owned tile (itself where there is none)."""
         edge, shape, periodic = self.edge, region.sites.shape, region.sites.periodic
         self._extent = [-(-extent // edge) for extent in shape]
-        owned = np.unique(self._tile_key(region.own_rows.segments(edge)[0]))
+        owned = distinct_numbers(self._tile_key(region.own_rows.segments(edge)[0]))
         tile_coordinates = np.stack(np.unravel_index(owned, self._extent[::-1])[::-1], axis=1)
         neighbour_keys = np.empty((len(owned), 27), np.int64)
         for column, step in enumerate(_NEIGHBOUR_OFFSETS):
@@ -120,7 +121,7 @@ class TileLayout(Layout):
             neighbour_keys[:, column] = np.where(
                 inside, np.ravel_multi_index(tuple(neighbour.T[::-1]), self._extent[::-1]), -1
             )
-        tiles, first = self._tiles_with_sites(np.unique(neighbour_keys[neighbour_keys >= 0]), region)
+        tiles, first = self._tiles_with_sites(distinct_numbers(neighbour_keys[neighbour_keys >= 0]), region)
         tile_owner = region.owner[first]
         index = np.minimum(np.searchsorted(tiles, neighbour_keys), len(tiles) - 1)
         row = np.where(tiles[index] == neighbour_keys, index, -1)
@@ -139,7 +140,10 @@ class TileLayout(Layout):
 
     def _tiles_with_sites(self, candidates: npt.NDArray[np.int64], region: Region) -> tuple[Any, Any]:
         """Return those of the ascending keys `candidates` whose tiles contain sites, and the first site of each."""
-        tiles, sites = region.sites.rows.segments(self.edge)
+        z_column = candidates % (self._extent[0] * self._extent[1])  # x is the fastest index, then y
+        y, x = np.divmod(np.unique(z_column), self._extent[0])
+        rows = region.sites.rows
+        tiles, sites = rows.segments(self.edge, runs_in_columns(rows, np.stack([x, y], axis=1), self.edge))
         keys, index = np.unique(self._tile_key(tiles), return_index=True)
         position = np.minimum(np.searchsorted(keys, candidates), len(keys) - 1)
         used = keys[position] == candidates

@@ -82,11 +82,10 @@ class WallStages:
         #: Component (n_owned,) of each site, if mass is corrected.
         self.component = np.zeros(0, np.int64)
         has_rounding = precision[0] != "float64" or layout.store != "float64"
-        has_walls = bool(np.any(region.sites.link_kind == LinkKind.WALL))
         if (
             walls.kind == "bounce-back"
             and not walls.moving
-            and (region.sites.iolets or not (has_rounding and has_walls))
+            and (region.sites.iolets or not (has_rounding and np.any(region.sites.link_kind == LinkKind.WALL)))
         ):
             return
         self.component, count = components(region, world)

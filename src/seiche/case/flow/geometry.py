@@ -37,7 +37,7 @@ from seiche.set_up import set_up_stage
 if TYPE_CHECKING:
     from seiche.domain.surface import Surface
 
-#: Maximum number of lattice nodes of a built-in shape or of the box around a surface.
+#: Maximum number of lattice nodes of a built-in shape, most of which are sites.
 MAX_NODES = 4_000_000_000
 
 
@@ -205,10 +205,12 @@ def _voxelise_surface(
     periodic: tuple[bool, bool, bool] = (False, False, False),
     obstacles: Sequence[SolidBody] = (),
 ) -> FlowVessel:
+    from seiche.domain.voxelise import MAX_NODES as MAX_BOX_NODES
     from seiche.domain.voxelise import voxelise
 
     if len(surface.vertices):
-        check_node_count(float(np.prod(np.maximum(np.ptp(surface.vertices, axis=0) / spacing, 1.0))))
+        nodes = float(np.prod(np.maximum(np.ptp(surface.vertices, axis=0) / spacing, 1.0)))
+        check_node_count(nodes, MAX_BOX_NODES)
     try:
         sites, report = voxelise(surface, spacing, planes, origin=origin, periodic=periodic, obstacles=obstacles)
     except CaseError as error:
@@ -233,10 +235,9 @@ def check_spacing(shape: TubeShape | Duct | Channel | PeriodicBox, spacing: floa
     check_node_count(float(np.prod(size)) / spacing**3)
 
 
-def check_node_count(nodes: float) -> None:
-    """Raise a CaseError for a lattice with more than `MAX_NODES` nodes."""
-    if not nodes <= MAX_NODES:
+def check_node_count(nodes: float, limit: int = MAX_NODES) -> None:
+    """Raise a CaseError for a lattice with more than `limit` nodes."""
+    if not nodes <= limit:
         raise CaseError(
-            f"geometry.spacing: gives about {nodes:.2g} lattice nodes, more than {MAX_NODES:.0e}; "
-            "choose a larger spacing"
+            f"geometry.spacing: gives about {nodes:.2g} lattice nodes, more than {limit:.0e}; choose a larger spacing"
         )

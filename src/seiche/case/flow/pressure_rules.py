@@ -60,7 +60,7 @@ def _default(case: FlowCase, sites: SiteSet, number: int, tau: tuple[float, floa
     if tau[0] < low:
         reason = f'"plane" is not stable below tau {low:g} with {collision}'
         return "anti-bounce-back", reason, 'use lattice.collision = "trt", or a larger tau'
-    boundary = np.flatnonzero((sites.link_iolet == number).any(axis=1))
+    boundary = sites.opening_rows[(sites.link_iolet[sites.opening_rows] == number).any(axis=1)]
     coords = sites.coords[sites.boundary[boundary]]
     inner_rows, _ = inner_sites(sites, coords, np.full(len(coords), number), sites.iolets)
     if (inner_rows < 0).any():
