@@ -243,8 +243,10 @@ def test_steered_sources_arrive_in_phase(tmp_path):
         return load(case(tmp_path, text), replace=True).run(visible=False).summary["details"]["target"]
 
     alone = sum(amplitude([table], "none")["pressure_Pa"] for table in tables)
-    steered, plain = amplitude(tables, "ray"), amplitude(tables, "none")
+    steered, plain, reversed_time = (amplitude(tables, name) for name in ("ray", "none", "time-reversal"))
     assert 0.93 < steered["pressure_Pa"] / alone < 1.02
+    assert steered["pressure_Pa"] < reversed_time["pressure_Pa"] and 0.99 < reversed_time["pressure_Pa"] / alone < 1.001
+    assert max(reversed_time["steering"][f"sources.{k}"]["delay_s"] for k in range(3)) < 2e-6
     assert plain["pressure_Pa"] < 0.8 * alone
     delays = [steered["steering"][f"sources.{k}"]["delay_s"] for k in range(3)]
     assert min(delays) == 0.0 and max(delays) > 1e-6 and "steering" not in plain

@@ -106,7 +106,7 @@ def time_reversal_delays(
     window = int(_WINDOW * period / grid.dt)
     if 2 * window > grid.steps:
         raise CaseError(f"grid.steps: {grid.steps} are fewer than {2 * _WINDOW} periods of the wave")
-    times = grid.dt * np.arange(grid.steps)
+    times = grid.dt * np.arange(grid.steps, dtype=np.float64)
     signal = np.sin(2 * np.pi * times / period) * np.minimum(times / (_GROWTH * period), 1.0)
     source, sensor = (
         Source(emitters=(Emitter(PointSet(place, grid.spacings[0], 1), signal),)),

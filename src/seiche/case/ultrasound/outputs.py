@@ -14,7 +14,7 @@ from seiche.case.output import Final, OutputTarget
 from seiche.case.ultrasound.places import sensor_places
 from seiche.case.ultrasound.setup import UltrasoundSetup, decompose
 from seiche.case.ultrasound.sources import CurvedSource
-from seiche.case.ultrasound.target import sonication_of, steering_of, steering_results, target_results
+from seiche.case.ultrasound.target import sonication_of, steering_results, target_results
 from seiche.io.files import replacing
 from seiche.io.mark import new_hdf5
 from seiche.report.display_units import display_unit
@@ -178,7 +178,7 @@ class ResultFile(Final):
         if setup.case.target is None or not self.arrays:
             return {}
         result = target_results(sonication_of(setup.case, setup.grid, setup.medium), self.arrays)
-        steering = steering_results(setup.case, steering_of(setup.case, setup.grid, setup.medium))
+        steering = steering_results(setup.case, setup.steering)
         return {**result, **({"steering": steering} if steering else {})}
 
     def _write_arrays(self, path: Path, arrays: Arrays) -> None:

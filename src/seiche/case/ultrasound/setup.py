@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -50,6 +50,8 @@ class UltrasoundSetup(Setup):
     request: Request
     limit: float
     notes: tuple[str, ...] = ()
+    #: Delays (s) by which sources are steered to the target, by their numbers.
+    steering: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:
@@ -91,7 +93,7 @@ def prepare(source: CaseFile, world: World | None = None, *, initial_state: bool
     """
     case = check_tables(source.tables, str(source.path), UltrasoundCase).located
     try:
-        setup = _setup(case, source.path)
+        setup = _setup(case, source.path, world)
     except CaseError as error:
         raise CaseError(f"{source.path}: {error}") from None
     if world is not None:
@@ -117,7 +119,7 @@ def open_solver(setup: UltrasoundSetup, world: World, *, device: str | None = No
         raise CaseError(f"{setup.source}: {error}") from None
 
 
-def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
+def _setup(case: UltrasoundCase, path: Path, world: World | None = None) -> UltrasoundSetup:
     spatial_grid = case.grid.spatial_grid
     medium = medium_of(case.medium, spatial_grid, path.parent)
     grid = with_time(case, spatial_grid, medium)
@@ -129,7 +131,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     if case.medium.is_elastic:
         check_elastic_support(case.run.scheme, ranks=1)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
-    steering = steering_of(case, grid, medium)
+    steering = steering_of(case, grid, medium, layers, world)
     source, sensor = _source(case, grid, path.parent, steering), sensor_of(case, grid, _ring(case, grid))
     sensor.check(grid)
     sensor.check_medium(elastic=case.medium.is_elastic)
@@ -139,17 +141,17 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     limit = check_stability(problem, case.run.scheme, "grid")
     request = request_of(grid, sensor, layers, elastic=case.medium.is_elastic)
     notes = slow_extent_advice(problem)
-    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes)
+    return UltrasoundSetup(case, str(path), grid, medium, sensor, layers, problem, request, limit, notes, steering)
 
 
 def check_plausible(medium: Medium, grid: Grid) -> None:
     """Raise a CaseError for a medium or a time step that is wrong by orders of magnitude."""
     assert grid.dt is not None
-    for name, field, unit, (low, high) in (
+    for name, values, unit, (low, high) in (
         ("sound_speed", medium.sound_speed, "m/s", _SPEEDS),
         ("density", medium.density, "kg/m^3", _DENSITIES),
     ):
-        for value in (float(np.min(field)), float(np.max(field))):
+        for value in (float(np.min(values)), float(np.max(values))):
             if 0 < value < low or high < value < np.inf:  # the problem rejects other values
                 raise CaseError(
                     f"medium.{name}: {value:g} {unit} is not between {low:g} and {high:g} {unit}, which include all"

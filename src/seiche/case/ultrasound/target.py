@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,10 +13,14 @@ import numpy.typing as npt
 from seiche.case.ultrasound.points import check_axes
 from seiche.case.ultrasound.schema import UltrasoundCase
 from seiche.case.ultrasound.sources import Signal, shape_of
+from seiche.domain.world import World
+from seiche.errors import CaseError
 from seiche.report.display_units import display
 from seiche.ultrasound import Grid, Medium
 from seiche.ultrasound.emitter import quadrature_of
-from seiche.ultrasound.steering import ray_delays
+from seiche.ultrasound.shapes import Shape
+from seiche.ultrasound.simulate import Layers
+from seiche.ultrasound.steering import ray_delays, time_reversal_delays
 from seiche.ultrasound.target import Sonication
 
 
@@ -34,16 +39,49 @@ def sonication_of(case: UltrasoundCase, grid: Grid, medium: Medium) -> Sonicatio
     return Sonication.of(grid, medium, table.position, bone_speed=table.bone_speed, sources=sources)
 
 
-def steering_of(case: UltrasoundCase, grid: Grid, medium: Medium) -> dict[int, float]:
-    """Return the delays (s) by which sources are steered to the target, by their numbers; empty without steering."""
+def steering_of(
+    case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers, world: World | None
+) -> dict[int, float]:
+    """Return the delays (s) by which sources are steered to the target, by their numbers; empty without steering.
+
+    Collective for time reversal, which needs a run. Without a `world`, as for a check, straight rays stand for it.
+    """
     tones = {number: tone for number, tone in enumerate(case.source) if isinstance(tone, Signal)}
     if case.target is None or case.target.steering == "none" or not tones:
         return {}
     check_axes("target.position", case.target.position, grid)
-    rules = [quadrature_of(shape_of(tone, grid, f"source[{k}]"), grid, f"source[{k}]") for k, tone in tones.items()]
+    shapes = {number: shape_of(tone, grid, f"source[{number}]") for number, tone in tones.items()}
+    if case.target.steering == "time-reversal" and world is not None:
+        return _time_reversal(case, grid, medium, layers, world=world, shapes=shapes)
+    rules = [quadrature_of(shape, grid, f"source[{number}]") for number, shape in shapes.items()]
     middles = [np.average(rule.points, axis=0, weights=rule.weights) for rule in rules]
     delays = ray_delays(grid, medium.sound_speed, middles, case.target.position)
     return dict(zip(tones, delays.tolist(), strict=True))
+
+
+def _time_reversal(
+    case: UltrasoundCase, grid: Grid, medium: Medium, layers: Layers, *, world: World, shapes: Mapping[int, Shape]
+) -> dict[int, float]:
+    """Return the delays of the sources `shapes`; there is one run for each of their frequencies."""
+    assert case.target is not None
+    run = case.run
+    delays: dict[int, float] = {}
+    frequencies = {number: source.frequency for number in shapes if isinstance(source := case.source[number], Signal)}
+    options = {"device": run.device, "precision": run.precision, "scheme": run.scheme, "threads": run.threads}
+    layer = {"pml_size": layers.sizes, "pml_alpha": layers.alphas, "pml_inside": case.layer.inside}
+    for frequency in sorted(set(frequencies.values())):
+        numbers = [number for number in shapes if frequencies[number] == frequency]
+        elements = [shapes[number] for number in numbers]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the run itself states the same estimates
+                values = time_reversal_delays(
+                    grid, medium, elements, case.target.position, frequency, world=world, **options, **layer
+                )
+        except CaseError as error:
+            raise CaseError(f"target.steering: {error}") from None
+        delays.update(zip(numbers, values.tolist(), strict=True))
+    return delays
 
 
 def steering_results(case: UltrasoundCase, delays: Mapping[int, float]) -> dict[str, Any]:

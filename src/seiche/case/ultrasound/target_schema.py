@@ -25,10 +25,11 @@ class TargetTable(Table):
     bone_speed: PositiveVelocity = Field(
         default=1700.0, description="lowest sound speed of bone, which separates it from other tissue"
     )
-    steering: Literal["none", "ray"] = Field(
+    steering: Literal["none", "ray", "time-reversal"] = Field(
         default="none",
-        description="ray: sources are delayed, in addition to their delay, so that waves along straight rays through "
-        "the medium arrive at the target together",
+        description="sources are delayed, in addition to their delay, so that their waves arrive at the target "
+        "together: ray: waves along straight rays through the medium; time-reversal: continuous waves, by one more run "
+        "with a source at the target",
     )
 
 
