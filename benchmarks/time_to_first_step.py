@@ -162,7 +162,7 @@ def run(options: argparse.Namespace, folder: Path, mode: str = "") -> dict[str, 
         *changes,
     ]
     caches = {name: str(folder / cache) for name, cache in CACHES.items()}
-    python_path = os.pathsep.join(filter(None, (str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH"))))
+    python_path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, **caches, "PYTHONPATH": python_path}
     before, begin = os.times(), time.monotonic()
     arguments = [sys.executable, *flags, "-c", CHILD, str(path), repr(begin), mode, *command]
