@@ -44,4 +44,4 @@ def test_each_way_to_share_is_timed_and_its_redundant_work_is_counted(tmp_path: 
 
 def test_options_of_one_and_of_several_ranks_are_not_mixed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "ultrasound", "--size", "32", "--overlap", "8"]) == 2
-    assert "--overlap, --split and --transport require several ranks" in capsys.readouterr().err
+    assert "--overlap, --split, --ranks and --transport require several ranks" in capsys.readouterr().err

@@ -72,5 +72,7 @@ def test_short_runs_and_wrong_arguments_are_refused():
         time_reversal_delays(grid(5e-6), medium, ELEMENTS, TARGET, FREQUENCY)
     with pytest.raises(CaseError, match="frequency: 0 is not a finite number > 0"):
         time_reversal_delays(grid(), medium, ELEMENTS, TARGET, 0.0)
+    with pytest.raises(CaseError, match=r"frequency: 5e\+08 Hz is not below .* the Nyquist frequency"):
+        time_reversal_delays(grid(), medium, ELEMENTS, TARGET, 5e8)
     with pytest.raises(CaseError, match="is not a position on 2 axes"):
         time_reversal_delays(grid(), medium, ELEMENTS, (0.0, 0.0, 0.0), FREQUENCY)

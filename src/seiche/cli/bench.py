@@ -236,8 +236,8 @@ def bench_ultrasound(
         options |= {"overlaps": OVERLAPS if overlap is None else overlap, "transports": transport or ["auto"]}
         measure_ranks(world, **options)
         return
-    if overlap is not None or transport or split:
-        raise CaseError("bench ultrasound: --overlap, --split and --transport require several ranks")
+    if overlap is not None or transport or split or ranks:
+        raise CaseError("bench ultrasound: --overlap, --split, --ranks and --transport require several ranks")
     measure(peer=peer, **options)
 
 

@@ -103,6 +103,10 @@ def time_reversal_delays(
         raise CaseError(f"target: shape {np.shape(target)} is not a position on {len(grid.shape)} axes")
     grid = grid.completed(medium.sound_speed)
     assert grid.dt is not None and grid.steps is not None
+    if period <= 2 * grid.dt:
+        raise CaseError(
+            f"frequency: {frequency:g} Hz is not below {0.5 / grid.dt:g} Hz, the Nyquist frequency of a step"
+        )
     window = int(_WINDOW * period / grid.dt)
     if 2 * window > grid.steps:
         raise CaseError(f"grid.steps: {grid.steps} are fewer than {2 * _WINDOW} periods of the wave")
