@@ -7,7 +7,12 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy.typing as npt
+
+#: Bytes up to which one thread copies an array.
+_SMALL_COPY = 1 << 20
 
 Piece = TypeVar("Piece")
 
@@ -46,14 +51,28 @@ def pieces_of(count: int) -> list[slice]:
     return [slice(begin, min(begin + size, count)) for begin in range(0, count, size)]
 
 
+def copy_on_threads(target: npt.NDArray[Any], source: npt.NDArray[Any], axis: int = 0) -> None:
+    """Copy `source` to `target`, of the same shape, in pieces along an axis."""
+
+    def copy(part: slice) -> None:
+        where = (*(slice(None),) * axis, part)
+        target[where] = source[where]
+
+    on_threads(copy, pieces_of(target.shape[axis]) if target.nbytes > _SMALL_COPY else [slice(None)])
+
+
 def on_threads(work: Callable[[Piece], None], pieces: Iterable[Piece]) -> None:
     """Apply `work` to all pieces in threads; it should release the interpreter's lock.
 
     An error, or Ctrl-C, is raised after the pieces in progress are done, because they may use arrays of the caller.
     """
+    items = list(pieces)
+    if len(items) == 1:
+        work(items[0])
+        return
     pool = ThreadPoolExecutor(host_threads())
     try:
-        for _ in pool.map(work, pieces):
+        for _ in pool.map(work, items):
             pass
     finally:
         pool.shutdown(cancel_futures=True)

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array, Backend, Kernel
+from seiche.backend.host_threads import copy_on_threads
 from seiche.cells.elements import GatherLists
 from seiche.cells.energy import RestState, rest_state
 from seiche.cells.model import CellType
+from seiche.cells.overlap import placed
 from seiche.cells.resident import Block, ResidentCells
 from seiche.errors import CaseError, UnstableError
 from seiche.kernels.registry import KernelSpec, Real
@@ -70,8 +72,8 @@ class Cells:
         if precision not in ("float32", "float64"):
             raise CaseError(f"cells: precision = {precision!r}: expected 'float32' or 'float64'")
         self.backend, self.types, self.precision = backend, tuple(types), precision
-        vertices: list[Floats] = []
         self.blocks: list[Block] = []
+        shapes: list[tuple[Floats, Floats, Floats]] = []
         first_vertex = first_cell = 0
         for kind, type_centers, rotation in zip(types, centers, type_rotations, strict=True):
             rest = rest_state(kind)
@@ -86,15 +88,15 @@ class Cells:
                 raise CaseError(
                     f"cells of type {kind.name!r}: rotations of shape {matrices.shape} do not match {count} cells"
                 )
-            shape = rest.control - kind.mesh.vertices.mean(axis=0)
-            vertices.append((np.einsum("nij,vj->nvi", matrices, shape) + center_array[:, None, :]).reshape(-1, 3))
+            shapes.append((rest.control - kind.mesh.vertices.mean(axis=0), center_array, matrices))
             self.blocks.append(Block(rest, count, first_cell, first_vertex))
-            first_vertex, first_cell = first_vertex + len(vertices[-1]), first_cell + count
+            first_vertex, first_cell = first_vertex + count * len(rest.control), first_cell + count
         self.stride = -(-max(first_vertex, 1) // ALIGNMENT) * ALIGNMENT
         #: On several ranks: the roles of the cell slots of this rank.
         self.resident: ResidentCells | None = None
         host_array = np.zeros((3, self.stride))
-        host_array[:, :first_vertex] = np.concatenate(vertices).T
+        for block, (shape, center_array, matrices) in zip(self.blocks, shapes, strict=True):
+            copy_on_threads(host_array[:, block.slice], placed(shape, center_array, matrices).reshape(-1, 3).T, axis=1)
         self.positions = backend.upload(host_array)
         self._mobility = 0.0
         self._allocate()
@@ -192,8 +194,10 @@ class Cells:
 
     def _host(self, array: Array, kind: int) -> Floats:
         block = self.blocks[kind]
-        host_array = np.asarray(self.backend.download(array), np.float64)[:, block.slice]
-        return np.ascontiguousarray(host_array.T).reshape(block.cells, block.vertices, 3)
+        columns = np.asarray(self.backend.download(array), np.float64)[:, block.slice]
+        rows = np.empty(columns.shape[::-1])
+        copy_on_threads(rows, columns.T)
+        return rows.reshape(block.cells, block.vertices, 3)
 
     def set_vertices(self, vertices: npt.ArrayLike, kind: int = 0, *, relax: bool = True) -> None:
         """Move the cells of type number `kind` to `vertices` (cells, n, 3).
@@ -211,7 +215,7 @@ class Cells:
                 f"{block.vertices}, 3)"
             )
         host_array = self.backend.download(self.positions)
-        host_array[:, block.slice] = values.reshape(-1, 3).T
+        copy_on_threads(host_array[:, block.slice], values.reshape(-1, 3).T, axis=1)
         self.backend.assign(self.positions, host_array)
         if relax:
             self.relax(kind)

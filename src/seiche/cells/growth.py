@@ -12,7 +12,7 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.backend.arrays import argument_dtype
 from seiche.cells.neighbors import neighbor_pairs, spread_points
-from seiche.cells.overlap import Packing, overlapping_pairs
+from seiche.cells.overlap import Packing, overlapping_pairs, placed
 from seiche.cells.vessels import Vessel, signed_distance
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
@@ -43,6 +43,11 @@ def centered(surface: Surface) -> Floats:
     """Return the vertices relative to their mean."""
     points: Floats = surface.vertices - surface.vertices.mean(axis=0)
     return points
+
+
+def radius_of(surface: Surface) -> float:
+    """Return the maximum distance of a vertex from the mean of the vertices."""
+    return float(np.linalg.norm(centered(surface), axis=1).max())
 
 
 def _wall_nodes(extent: Floats, radius: float) -> int:
@@ -193,7 +198,7 @@ class Growth:
         vertices = [np.zeros((0, 3))]
         for kind, surface in enumerate(self.surfaces):
             centers, rotations = packing.of_kind(kind)
-            points = np.einsum("nij,pj->npi", rotations, centered(surface)) + centers[:, None]
+            points = placed(centered(surface), centers, rotations)
             vertices.append(points.reshape(-1, 3))
         wall_points = np.concatenate(vertices)
         distance = self.vessel.distance(wall_points)

@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend.host_threads import on_threads, pieces_of
 from seiche.cells.neighbors import neighbor_pairs
 from seiche.cells.vessels import signed_distance
 from seiche.domain.surface import Surface, bounds, in_box
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+#: Number of bodies up to which one thread places their points.
+_FEW_COPIES = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,17 @@ class Packing:
     def subset(self, rows: npt.NDArray[Any], hematocrit: float) -> Packing:
         """Return the packing of the cells in `rows`."""
         return Packing(self.centers[rows], self.rotations[rows], self.kinds[rows], hematocrit)
+
+
+def placed(points: Floats, centers: Floats, rotations: Floats) -> Floats:
+    """Return copies (n, p, 3) of `points` (p, 3), rotated by `rotations` (n, 3, 3) and moved to `centers` (n, 3)."""
+    copies = np.empty((len(centers), *points.shape))
+
+    def place(part: slice) -> None:
+        np.add(np.einsum("nij,pj->npi", rotations[part], points), centers[part, None], out=copies[part])
+
+    on_threads(place, pieces_of(len(copies)) if len(copies) > _FEW_COPIES else [slice(None)])
+    return copies
 
 
 def overlapping_pairs(surfaces: Sequence[Surface], packing: Packing, lengths: Floats, margin: float = 0.0) -> Integers:

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Backend, open_backend
-from seiche.cells.growth import Growth, centered, lengths_of
-from seiche.cells.overlap import Packing, overlapping_pairs
+from seiche.backend.host_threads import on_threads
+from seiche.cells.growth import Growth, centered, lengths_of, radius_of
+from seiche.cells.overlap import Packing, overlapping_pairs, placed
 from seiche.cells.vessels import Box, Vessel, check_sizes
 from seiche.domain.surface import Surface
 from seiche.errors import CaseError
@@ -35,6 +36,8 @@ _DENSE_FRACTION, _DENSITY_MARGIN = 0.9, 1.06
 #: Number of cells up to which growth is repeated from other random positions, since cells may block each other in a
 #: narrow vessel, and maximum number of attempts.
 _MAX_RESTARTED_CELLS, _MAX_STARTS = 100, 6
+#: Cells whose vertices are tested at once against the wall.
+_CELLS_AT_ONCE = 1024
 #: Initial size of cells that are pushed away from the wall.
 _PRESS_START_SCALE = 0.75
 
@@ -84,7 +87,7 @@ def pack(
             f"hematocrit = {hematocrit:g}: gives less than one cell; the volume of the vessel is "
             f"{vessel.volume / volumes.min():.3g} times that of a cell"
         )
-    radius = max(float(np.linalg.norm(centered(surface), axis=1).max()) for surface in surfaces)
+    radius = max(radius_of(surface) for surface in surfaces)
     distance = 0.02 * radius if gap is None else gap
     # Cells enlarged by half the gap must not overlap; the following is a lower bound of their volume (Brunn-Minkowski).
     required = float(counts @ (np.cbrt(volumes) + np.cbrt(4 / 3 * np.pi) * 0.5 * distance) ** 3) / vessel.volume
@@ -202,17 +205,12 @@ def fill(
     copies = np.ceil(extent / tile.high - 1e-9).astype(int)
     seam = np.array(vessel.periodic) & (np.abs(copies * tile.high - extent) > 1e-9 * extent)
     all_copies = _copies(vessel, tile, packed)
-    centers = all_copies.centers
-    retained = np.ones(len(centers), bool)
-    for kind, surface in enumerate(surfaces):
-        rows = np.flatnonzero(all_copies.kinds == kind)
-        points = centered(surface)
-        vertices = np.einsum("nij,pj->npi", all_copies.rotations[rows], points) + centers[rows][:, None]
-        nearest = vessel.distance(vertices.reshape(-1, 3)).reshape(len(rows), -1).max(axis=1)
-        crosses = ((vertices > vessel.high) & seam).any(axis=(1, 2))
-        retained[rows[(nearest > -gap) | crosses]] = False
-    inside = all_copies.subset(np.flatnonzero(retained), 0.0)
-    overlaps = overlapping_pairs(surfaces, inside, lengths_of(vessel))
+    inside = all_copies.subset(np.flatnonzero(_fits(vessel, surfaces, all_copies, gap, seam)), 0.0)
+    # Copies overlap as little as the cells of the tile, except where the vessel repeats within a tile.
+    reach = 2 * max(radius_of(surface) for surface in surfaces)
+    near_low, near_high = inside.centers < vessel.low + reach, inside.centers > vessel.high - reach
+    at_seam = np.flatnonzero(((near_low | near_high) & seam).any(axis=1))
+    overlaps = at_seam[overlapping_pairs(surfaces, inside.subset(at_seam, 0.0), lengths_of(vessel))]
     chosen = np.setdiff1d(np.arange(len(inside.centers)), overlaps[:, 0])
     volumes = np.array([surface.volume for surface in surfaces])[inside.kinds]
     order = np.random.default_rng(seed).permutation(chosen)
@@ -228,6 +226,29 @@ def fill(
     if count < len(cumulative) and cumulative[count] - hematocrit <= half:
         count += 1
     return inside.subset(np.sort(order[:count]), float(cumulative[count - 1]) if count else 0.0)
+
+
+def _fits(
+    vessel: Vessel, surfaces: Sequence[Surface], packing: Packing, gap: float, seam: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Return flags of the cells whose vertices are at least `gap` inside and do not cross the upper end of a `seam`."""
+    points = [centered(surface) for surface in surfaces]
+    fits = np.empty(len(packing.centers), bool)
+    vessel.distance(packing.centers[:1])  # builds its search tree once, before the threads begin
+
+    def test(cells: slice) -> None:
+        """Set the flags of some cells."""
+        kinds = packing.kinds[cells]
+        for kind, body in enumerate(points):
+            rows = cells.start + np.flatnonzero(kinds == kind)
+            vertices = placed(body, packing.centers[rows], packing.rotations[rows])
+            nearest = vessel.distance(vertices.reshape(-1, 3)).reshape(len(rows), -1).max(axis=1)
+            crosses = ((vertices > vessel.high) & seam).any(axis=(1, 2))
+            fits[rows] = ~((nearest > -gap) | crosses)
+
+    starts = range(0, len(fits), _CELLS_AT_ONCE)
+    on_threads(test, (slice(start, min(start + _CELLS_AT_ONCE, len(fits))) for start in starts))
+    return fits
 
 
 def cell_counts(volume: float, volumes: Floats, fractions: Floats, hematocrit: float) -> Integers:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.backend import Array
+from seiche.backend.host_threads import copy_on_threads
 from seiche.cells.cells import Cells, memory_planes
 from seiche.cells.contact import Contact
 from seiche.couple.immersed import SLIP, ImmersedBoundary, Scheme, check_coupling, viscosity_of
@@ -195,19 +196,20 @@ class Blood:
     def owned_vertices(self) -> npt.NDArray[np.float64]:
         """Return the vertices (n, 3) of the cells that this rank owns."""
         positions = self.solver.backend.download(self.cells.positions)
-        return np.ascontiguousarray(positions[:, np.concatenate([columns for _, columns in self._owned_columns()])].T)
+        return np.concatenate([positions[:, columns].T for _, columns in self._owned_columns()])
 
-    def _owned_columns(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    def _owned_columns(self) -> Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | slice]]:
         """Return, for each type, the numbers of the cells that this rank owns and the columns of their vertices."""
         if self._sharing is not None:
             return self._sharing.owned_columns()
-        blocks = self.cells.blocks
-        return [(np.arange(block.cells), np.arange(block.slice.start, block.slice.stop)) for block in blocks]
+        return [(np.arange(block.cells), block.slice) for block in self.cells.blocks]
 
     def _rows(self, host_array: npt.NDArray[Any], kind: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         """Return the numbers of the owned cells of a type, and their values (cells, n, 3) from an array (3, ...)."""
         cell_indices, columns = self._owned_columns()[kind]
-        rows = np.ascontiguousarray(host_array[:, columns].T)
+        own = host_array[:, columns]
+        rows = np.empty(own.shape[::-1], own.dtype)
+        copy_on_threads(rows, own.T)
         return cell_indices, rows.reshape(len(cell_indices), self.cells.blocks[kind].vertices, 3)
 
     def _gathered(self, array: Array, kind: int) -> npt.NDArray[Any]:

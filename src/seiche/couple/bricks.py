@@ -13,10 +13,11 @@ import numpy.typing as npt
 from seiche.backend import Array, Backend
 from seiche.cells.contact_lists import OtherLists
 from seiche.couple.territory import Territory
+from seiche.domain.site_rows import distinct_numbers
 from seiche.errors import CaseError
 from seiche.flow.layout import Layout
 from seiche.flow.region import Region
-from seiche.flow.tile_layout import TileLayout
+from seiche.flow.tile_layout import TileLayout, items_in_tiles, tile_keys, tiles_of
 from seiche.kernels.registry.ibm import BRICK, Space
 
 _VOLUME = BRICK**3
@@ -50,21 +51,17 @@ class Bricks:
                     "support of a vertex would overlap itself; use a longer domain"
                 )
         extents = [-(-extent // BRICK) for extent in sites.shape]
-        brick, position_in_brick = np.divmod(region.coords, BRICK)
-        lane = position_in_brick[:, 0] + BRICK * (position_in_brick[:, 1] + BRICK * position_in_brick[:, 2])
-        key = (brick[:, 2] * (extents[1] + 1) + brick[:, 1]) * (extents[0] + 1) + brick[:, 0]
         self.items_are_slots = isinstance(layout, TileLayout) and layout.edge == BRICK
-        if self.items_are_slots:
-            row, self.count = layout.item // _VOLUME, layout.items // _VOLUME
+        if isinstance(layout, TileLayout) and self.items_are_slots:
+            bricks, self.slots = layout.tile_coordinates, layout.item
         else:
-            row = np.unique(key, return_inverse=True)[1].reshape(-1)
-            self.count = int(row.max()) + 1
-        self.slots, self.owned_rows = row * _VOLUME + lane, self.count
-        corner = np.zeros((self.count, 4), np.int32)
-        corner[row, :3] = BRICK * brick
-        self.corner = backend.upload(corner)
+            keys = distinct_numbers(tile_keys(region.own_rows.segments(BRICK)[0], extents))
+            bricks = tiles_of(keys, extents)
+            self.slots = items_in_tiles(region.own_rows, BRICK, extents, keys, np.arange(len(keys)))
+        self.count = self.owned_rows = len(bricks)
+        self.corner = backend.upload(np.pad(BRICK * bricks, ((0, 0), (0, 1))).astype(np.int32))
         brick_rows = np.full([extent + 1 for extent in extents[::-1]], -1, np.int32)
-        brick_rows.reshape(-1)[key] = row
+        brick_rows[tuple(bricks.T[::-1])] = np.arange(self.count)
         fluid, brick_rows = self._fluid(brick_rows, territory)
         self.rows = len(fluid)
         if not backend.is_gpu and 4 * _VOLUME * self.rows > _MAX_CPU_VALUES:

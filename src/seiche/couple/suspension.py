@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from seiche.cells.cells import Cells
 from seiche.cells.contact import Contact, Repulsion
-from seiche.cells.growth import centered
+from seiche.cells.growth import centered, radius_of
 from seiche.cells.model import CellType
-from seiche.cells.packing import Packing
+from seiche.cells.overlap import Packing, placed
 from seiche.couple.blood import Blood
 from seiche.couple.immersed import Scheme
 from seiche.couple.limits import StepLimit
@@ -59,11 +59,6 @@ class CellsSetup:
     def cell_radius(self) -> float:
         """Return the maximum distance of a vertex from the center of its cell, in sites."""
         return max(radius_of(surface) for surface in self.surfaces)
-
-
-def radius_of(surface: Surface) -> float:
-    """Return the maximum distance of a vertex from the mean of the vertices."""
-    return float(np.linalg.norm(surface.vertices - surface.vertices.mean(axis=0), axis=1).max())
 
 
 @dataclass
@@ -119,9 +114,9 @@ def packed_populations(cells: CellsSetup, share: World | None = None) -> list[Po
         if share is not None:
             numbers = np.arange(total * share.rank // share.size, total * (share.rank + 1) // share.size)
             centers, rotations = centers[numbers], rotations[numbers]
-        vertices = np.einsum("nij,vj->nvi", rotations, centered(surface)) + centers[:, None]
+        vertices = placed(centered(surface), centers, rotations)
         ids = np.arange(len(vertices)) if numbers is None else numbers
-        populations.append(Population(vertices, np.zeros_like(vertices), ids, numbers=numbers, total=total))
+        populations.append(Population(vertices, np.zeros(vertices.shape), ids, numbers=numbers, total=total))
     return populations
 
 

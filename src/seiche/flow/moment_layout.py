@@ -8,7 +8,7 @@ The populations that return from an iolet or an interpolated wall are not. They 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -199,20 +199,31 @@ class MomentLayout(TileLayout):
         index = np.asarray(value_index)
         group = np.searchsorted(group_starts, index, side="right") - 1
         width, first = widths[group], group_starts[group]
-        tile, lane = np.divmod(item, self.volume)
-        offset = first * self.volume + lane * width + index - first
+        tile = item // self.volume
+        offset = first * self.volume + (item - tile * self.volume) * width + index - first
         return np.asarray(tile * (self.values_per_site * self.volume) + offset)
 
-    def _stored(self, phase: int, value_index: int) -> npt.NDArray[Any]:
-        """Return the stored value `value_index` of each owned site, (n_owned,), in the storage precision."""
-        values = np.empty(len(self.item), self.store)
-        for begin in range(0, len(values), _CHUNK):
+    def _groups(self, item: npt.NDArray[np.int64]) -> Iterator[tuple[Array, range]]:
+        """Yield the slots (n,), on the device, of the first value of each group of the sites `item` (n,).
+
+        Also yield the numbers of the values of this group, which are adjacent.
+        """
+        first = 0
+        for width in GROUPS[self.store]:
+            yield self.backend.upload(narrowed(self._slot(first, item))), range(first, first + width)
+            first += width
+
+    def _stored(self, phase: int) -> list[npt.NDArray[Any]]:
+        """Return the stored values of the owned sites, one array (n_owned,) for each value of a site."""
+        columns = [np.empty(len(self.item), self.store) for _ in range(self.values_per_site)]
+        buffer = self.backend.zeros(min(len(self.item), _CHUNK), self.store)
+        for begin in range(0, len(self.item), _CHUNK):
             part = slice(begin, begin + _CHUNK)
-            slots = narrowed(self._slot(value_index, self.item[part]))
-            buffer = self.backend.zeros(len(slots), self.store)
-            self._move("Pack", phase, self.backend.upload(slots), buffer)
-            values[part] = self.backend.download(buffer)
-        return values
+            for slots, values in self._groups(self.item[part]):
+                for k in values:
+                    self._move("Pack", phase, slots, buffer, k - values[0])
+                    columns[k][part] = self.backend.download(buffer)[: slots.size]
+        return columns
 
     def _store(self, column: Callable[[int, slice], npt.NDArray[Any]]) -> None:
         """Overwrite the stored values; `column(k, rows)` returns value k of a slice of the sites.
@@ -221,12 +232,10 @@ class MomentLayout(TileLayout):
         """
         for begin in range(0, len(self.item), _CHUNK):
             part = slice(begin, begin + _CHUNK)
-            for k in range(self.values_per_site):
-                slots, values = (
-                    narrowed(self._slot(k, self.item[part])),
-                    np.ascontiguousarray(column(k, part), self.store),
-                )
-                self._move("Unpack", 0, self.backend.upload(slots), self.backend.upload(values))
+            for slots, values in self._groups(self.item[part]):
+                for k in values:
+                    buffer = self.backend.upload(np.ascontiguousarray(column(k, part), self.store))
+                    self._move("Unpack", 0, slots, buffer, k - values[0])
 
     def members(self, phase: int) -> dict[str, Any]:
         """Return the arrays, the tile table, the wall masks and the side table of links."""
@@ -239,12 +248,11 @@ class MomentLayout(TileLayout):
 
         The latter are computed from the moments on access, except where they belong to links with own values.
         """
-        if self.store != "float16":
-            columns = [self._stored(phase, k) for k in range(COEFFICIENTS)]
-        else:
-            halves = [np.stack([self._stored(phase, 2 * k + j) for j in (0, 1)], axis=1) for k in range(CONSERVED)]
-            columns = [pair.view(np.float32)[:, 0] for pair in halves]
-            columns += [self._stored(phase, CONSERVED + k) for k in range(CONSERVED, COEFFICIENTS)]
+        columns = self._stored(phase)
+        if self.store == "float16":
+            halves, others = columns[: 2 * CONSERVED], columns[2 * CONSERVED :]
+            pairs = (np.stack(halves[2 * k : 2 * k + 2], axis=1) for k in range(CONSERVED))
+            columns = [*(pair.view(np.float32)[:, 0] for pair in pairs), *others]
         rows, moments = self._links.sites[self._links.state != 0], StoredColumns(columns)
         own_values = rows, self.outgoing(phase, rows)
         return {

@@ -7,6 +7,7 @@ other ranks. Population q at lane s = x + B (y + B z) of tile t is in slot (t Q 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.domain.host_passes import run_pass
-from seiche.domain.site_rows import distinct_numbers, runs_in_columns
+from seiche.domain.site_rows import SiteRows, distinct_numbers, runs_in_columns
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -35,6 +36,31 @@ def check_periods(sites: SiteSet, name: str, edge: int) -> None:
         if sites.periodic[axis] and sites.shape[axis] % edge:
             extent = f"the periodic extent of {sites.shape[axis]} sites along {letter}"
             raise CaseError(f"layout {name}: {extent} is not a multiple of {edge}; choose another layout or size")
+
+
+def tile_keys(tile: npt.NDArray[np.int64], extent: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the number of each tile (..., 3) in a box of `extent` tiles, with x as the fastest index."""
+    return np.asarray((tile[..., 2] * extent[1] + tile[..., 1]) * extent[0] + tile[..., 0])
+
+
+def tiles_of(keys: npt.NDArray[np.int64], extent: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the tiles (n, 3) of their numbers `keys` (n,), see `tile_keys`."""
+    return np.stack(np.unravel_index(keys, extent[::-1])[::-1], axis=1)
+
+
+def items_in_tiles(
+    rows: SiteRows, edge: int, extent: Sequence[int], keys: npt.NDArray[np.int64], number: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the item edge^3 t + x + edge (y + edge z) of each site of `rows`, (n,).
+
+    t is the `number` (tiles,) of its tile, and `keys` (tiles,), ascending, are the numbers of the tiles in the box.
+    """
+    item = np.empty(len(rows), np.int64)
+    run_pass(
+        tile_items(), len(rows.begin), rows=rows.members, edge=edge, extent=tuple(extent), keys=keys, tiles=len(keys),
+        number=number, item=item,
+    )  # fmt: skip
+    return item
 
 
 class TileLayout(Layout):
@@ -95,7 +121,7 @@ class TileLayout(Layout):
 
     def _tile_key(self, tile: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the number of each tile (..., 3) in the box of all tiles."""
-        return np.asarray((tile[..., 2] * self._extent[1] + tile[..., 1]) * self._extent[0] + tile[..., 0])
+        return tile_keys(tile, self._extent)
 
     def _lane(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         position_in_tile = coords % self.edge
@@ -108,7 +134,7 @@ class TileLayout(Layout):
         edge, shape, periodic = self.edge, region.sites.shape, region.sites.periodic
         self._extent = [-(-extent // edge) for extent in shape]
         owned = distinct_numbers(self._tile_key(region.own_rows.segments(edge)[0]))
-        tile_coordinates = np.stack(np.unravel_index(owned, self._extent[::-1])[::-1], axis=1)
+        tile_coordinates = tiles_of(owned, self._extent)
         neighbour_keys = np.empty((len(owned), 27), np.int64)
         for column, step in enumerate(_NEIGHBOUR_OFFSETS):
             neighbour = tile_coordinates + step
@@ -151,13 +177,12 @@ class TileLayout(Layout):
 
     def _items(self, region: Region) -> npt.NDArray[np.int64]:
         """Return the item (n_owned,) of each site: its tile and its lane in it."""
-        rows = region.own_rows
-        item = np.empty(len(rows), np.int64)
-        run_pass(
-            tile_items(), len(rows.begin), rows=rows.members, edge=self.edge, extent=tuple(self._extent),
-            keys=self._keys[self._sorted], tiles=len(self._keys), number=self._sorted, item=item,
-        )  # fmt: skip
-        return item
+        return items_in_tiles(region.own_rows, self.edge, self._extent, self._keys[self._sorted], self._sorted)
+
+    @property
+    def tile_coordinates(self) -> npt.NDArray[np.int64]:
+        """Return the coordinates (tiles, 3) of the owned tiles, in tiles, in the order of the items."""
+        return tiles_of(self._keys[: self.items // self.volume], self._extent)
 
     def _tile_rows(self, coords: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the local number of the tile (owned or copied) of each site."""

@@ -16,6 +16,7 @@ from seiche.case.blood.schema import Biconcave, BloodCase, CellTable, EllipsoidS
 from seiche.case.blood.setup import BloodSetup, free_layers
 from seiche.case.flow.units import LatticeUnits
 from seiche.cells.contact import Morse, Repulsion
+from seiche.cells.growth import radius_of
 from seiche.cells.laws import MEMBRANE_LAWS
 from seiche.cells.mesh import biconcave, ellipsoid, read_mesh
 from seiche.cells.model import CellType, MembraneModel
@@ -24,7 +25,7 @@ from seiche.cells.space import FluidSpace, heights
 from seiche.cells.vessels import check_sizes
 from seiche.couple.inside import contrasts_of
 from seiche.couple.limits import StepLimit, step_limit, with_shortest_relaxation
-from seiche.couple.suspension import CellsSetup, radius_of
+from seiche.couple.suspension import CellsSetup
 from seiche.domain.occupancy import SizedSites
 from seiche.domain.sites import SiteSet
 from seiche.domain.surface import Surface
@@ -265,6 +266,8 @@ def _fillable_fraction(case: BloodCase, sites: SiteSet, surfaces: Sequence[Surfa
     """
     weights = np.array([table.share * surface.volume for table, surface in zip(case.cells, surfaces, strict=True)])
     depth = float(weights @ [mean_half_width(surface) for surface in surfaces]) / float(weights.sum())
+    if not sites.iolets:
+        return 1.0
     positions = sites.coords.astype(np.float64)
     layers = ((plane, free.get(plane.name, 0.0) + depth) for plane in sites.iolets)
     excluded = sum(int((heights(sites, plane, positions) < layer).sum()) for plane, layer in layers)
