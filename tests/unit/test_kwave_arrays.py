@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from seiche.errors import CaseError
 from seiche.ultrasound import Emitter, Grid, Line, Medium, Sensor, Source, simulate
 from seiche.ultrasound.emitter import quadrature_of
-from seiche.ultrasound.kwave import kspaceFirstOrder
+from seiche.ultrasound.kwave import kspaceFirstOrder, scan_lines
 from seiche.ultrasound.kwave_arrays import element_signals, shapes_of, transducer_source
 from seiche.ultrasound.shapes import Annulus, Bowl
 
@@ -34,10 +35,15 @@ LINES = array_of(
 SHAPES = [Line((-8e-4, -6e-4), (-8e-4, -1e-4)), Line((-8e-4, 1e-4), (-8e-4, 6e-4))]
 
 
+WATER = SimpleNamespace(sound_speed=1500.0, density=None, alpha_coeff=None, BonA=None)
+
+
+def kgrid_of(shape: tuple[int, ...]) -> SimpleNamespace:
+    return SimpleNamespace(N=np.array(shape), spacing=np.full(len(shape), DX), dt=DT, Nt=STEPS, dim=len(shape))
+
+
 def run(source: Any, sensor: Any, shape: tuple[int, ...] = SHAPE) -> dict[str, np.ndarray]:
-    kgrid = SimpleNamespace(N=np.array(shape), spacing=np.full(len(shape), DX), dt=DT, Nt=STEPS, dim=len(shape))
-    medium = SimpleNamespace(sound_speed=1500.0, density=None, alpha_coeff=None, BonA=None)
-    return kspaceFirstOrder(kgrid, medium, source, sensor, pml_size=4, pml_inside=True)
+    return kspaceFirstOrder(kgrid_of(shape), WATER, source, sensor, pml_size=4, pml_inside=True)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -146,6 +152,26 @@ def test_a_transducer_emits_velocities_with_delays_and_apodisation():
     result = run(transducer, transducer, transducer.shape)["p"]
     assert result.shape == (3, STEPS)
     assert np.abs(result).max() > 0
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_lines_of_a_scan_change_one_transducer():
+    """A generator sets the delays of each line, as scripts of the package set the steering angle."""
+
+    def lines() -> Iterator[Transducer]:
+        for number in range(3):
+            transducer.elevation[5, :, 6:10] = [0, number, number, 0]
+            yield transducer
+
+    transducer, sensor = Transducer(), SimpleNamespace(mask=np.ones(Transducer().shape), record=("p",))
+    grid = kgrid_of(transducer.shape)
+    found = scan_lines(grid, WATER, lines(), sensor, pml_size=4, pml_inside=True)
+    assert len(found) == 3
+    for result, line in zip(found, lines(), strict=True):
+        np.testing.assert_array_equal(result["p"], run(line, sensor, transducer.shape)["p"])
+    assert not np.array_equal(found[0]["p"], found[2]["p"])
+    with pytest.raises(CaseError, match="pml: is not an option of kspaceFirstOrder"):
+        scan_lines(grid, WATER, lines(), sensor, pml=5)
 
 
 def test_elements_record_means_after_the_delays_of_an_elevation_focus():

@@ -9,6 +9,7 @@ from seiche.ultrasound.emitter import Emitter
 from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium
 from seiche.ultrasound.plan import Decomposition
+from seiche.ultrasound.scan_lines import simulate_lines
 from seiche.ultrasound.sensor import Sensor
 from seiche.ultrasound.shapes import Annulus, Arc, Bowl, Disc, Line, PointSet, Rectangle
 from seiche.ultrasound.simulate import simulate
@@ -31,4 +32,5 @@ __all__ = [
     "Solver",
     "Source",
     "simulate",
+    "simulate_lines",
 ]

@@ -45,7 +45,7 @@ class ElasticScheme:
         self._dimensions, self._varying = problem.dimensions, not is_uniform(problem)
         self._lines = [AxisLines(state, axis, fixed) for axis in range(self._dimensions)]
         self._layers = [[self._layer_tables(axis, staggered) for staggered in (False, True)] for axis in self._axes]
-        self._numbers = {name: self._number(values) for name, values in coefficients(problem)}
+        self._numbers = self._coefficients()
         acceleration = state.backend.zeros(state.u.shape, state.real) if absorbs(problem) else None
         self._velocity = self._accelerate(acceleration, problem.dt)
         self._start = self._accelerate(None, -problem.dt / 2, layers=False)
@@ -58,11 +58,19 @@ class ElasticScheme:
     def _axes(self) -> range:
         return range(self._dimensions)
 
-    def _number(self, values: Any) -> dict[str, Any]:
-        """Return the members of a coefficient."""
-        if self._varying:
-            return {"numbers": self._state.upload(np.ravel(values))}
-        return {"number": float(values)}
+    def _coefficients(self) -> dict[str, dict[str, Any]]:
+        """Return the members of the coefficients by name."""
+        state, prefix = self._state, "elastic "
+        if not self._varying:
+            return {name: {"number": float(values)} for name, values in coefficients(state.problem)}
+        if not any(name.startswith(prefix) for name in state.tables):
+            for name, values in coefficients(state.problem):
+                state.tables[prefix + name] = state.upload(np.ravel(values))
+        return {
+            name.removeprefix(prefix): {"numbers": array}
+            for name, array in state.tables.items()
+            if name.startswith(prefix)
+        }
 
     def _layer_tables(self, axis: int, staggered: bool) -> dict[str, Any]:
         """Return the tables of the layers at the ends of an axis (eqs. 67 and 68)."""

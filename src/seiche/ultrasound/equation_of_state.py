@@ -94,9 +94,9 @@ def _relaxation_members(state: DeviceState) -> dict[str, object]:
     processes = relaxation.strengths.shape[1]
     table = np.stack([relaxation.strengths, problem.dt / (2 * relaxation.times)], axis=-1)
     return {
-        "memory": state.cached("relaxation", lambda: backend.zeros((processes, problem.points), state.real)),
-        "labels": state.cached("tissues", lambda: backend.upload(relaxation.labels.reshape(-1))),
-        "table": state.cached("processes", lambda: state.upload(table)),
+        "memory": state.relaxation_memory(processes),
+        "labels": state.table("tissues", lambda: backend.upload(relaxation.labels.reshape(-1))),
+        "table": state.table("processes", lambda: state.upload(table)),
         "points": problem.points,
     }
 

@@ -47,7 +47,7 @@ class ExactScheme:
     def __init__(self, state: DeviceState) -> None:
         self._state, problem = state, state.problem
         self._medium = MediumArrays(state)
-        self._kappa = state.upload(self._spaced(operators.kappa(problem, state.real)))
+        self._kappa = state.table("kappa", lambda: state.upload(self._spaced(operators.kappa(problem, state.real))))
         self._forward_table = state.upload(self._spaced(operators.derivative_tables(problem, 1)))
         self._back_table = state.upload(self._spaced(operators.derivative_tables(problem, -1)))
         self._layer = state.upload(operators.pml_table(problem, staggered=False))

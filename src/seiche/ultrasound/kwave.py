@@ -9,6 +9,7 @@ Only attributes of the objects are read; the package need not be installed.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from seiche.ultrasound.kwave_objects import grid_of, medium_of, source_of
 from seiche.ultrasound.kwave_sensors import named, requested, sensor_of
 from seiche.ultrasound.numbers import largest_prime_factor
 from seiche.ultrasound.radial import OuterEnd, continued_points
-from seiche.ultrasound.simulate import simulate
+from seiche.ultrasound.scan_lines import simulate_lines
 
 #: Sizes of a layer for "auto".
 _AUTO_SIZES = range(10, 41)
@@ -87,7 +88,7 @@ def kspaceFirstOrder(  # noqa: N802 (name and arguments of k-wave-python)
         CaseError: an impossible value; names the attribute.
     """
     options = {k: v for k, v in locals().items() if k not in ("kgrid", "medium", "source", "sensor")}
-    return _results(grid_of(kgrid), medium, source, sensor, options)
+    return _results(grid_of(kgrid), medium, [source], sensor, options)[0]
 
 
 def kspaceFirstOrderAS(  # noqa: N802 (name of k-Wave)
@@ -114,17 +115,47 @@ def kspaceFirstOrderAS(  # noqa: N802 (name of k-Wave)
     name = str(radial_symmetry).removesuffix("-FFT")
     if name not in ends:
         raise CaseError(f"radial_symmetry: {radial_symmetry!r} is not WSWA, WSWS, WSWA-FFT or WSWS-FFT")
+    grid = replace(grid_of(kgrid), symmetry="axisymmetric", outer_end=ends[name])
+    return _results(grid, medium, [source], sensor, _with_defaults(options))[0]
+
+
+def scan_lines(
+    kgrid: Any, medium: Any, sources: Iterable[Any], sensor: Any = None, *, at_once: int | None = None, **options: Any
+) -> list[dict[str, npt.NDArray[Any]]]:
+    """Return the records of one simulation for each source in one medium, as `kspaceFirstOrder` returns them.
+
+    The medium is set up once, and several simulations run at the same time (`seiche.ultrasound.simulate_lines`).
+
+    Args:
+        kgrid: a kWaveGrid with its time set.
+        medium: a kWaveMedium.
+        sources: a source of `kspaceFirstOrder` for each line; a generator may yield one NotATransducer again and again
+            after changing its steering angle, focus or active elements. As a sensor, the same transducer must have the
+            same active elements for all lines.
+        sensor: as of `kspaceFirstOrder`.
+        at_once: number of simulations at the same time, by default as of `simulate_lines`.
+        options: of `kspaceFirstOrder`.
+
+    Raises:
+        CaseError: an impossible value; names the attribute.
+    """
+    return _results(grid_of(kgrid), medium, sources, sensor, _with_defaults(options), at_once=at_once)
+
+
+def _with_defaults(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options with those of `kspaceFirstOrder` as defaults; raise CaseError for an unknown one."""
     parameters = inspect.signature(kspaceFirstOrder).parameters
     defaults = {key: value.default for key, value in parameters.items() if value.kind == value.KEYWORD_ONLY}
     unknown = [key for key in options if key not in defaults]
     if unknown:
         raise CaseError(f"{unknown[0]}: is not an option of kspaceFirstOrder")
-    grid = replace(grid_of(kgrid), symmetry="axisymmetric", outer_end=ends[name])
-    return _results(grid, medium, source, sensor, defaults | options)
+    return defaults | options
 
 
-def _results(grid: Grid, medium: Any, source: Any, sensor: Any, options: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
-    """Return the records on a grid, for the keyword arguments of `kspaceFirstOrder`."""
+def _results(
+    grid: Grid, medium: Any, sources: Iterable[Any], sensor: Any, options: dict[str, Any], *, at_once: int | None = None
+) -> list[dict[str, npt.NDArray[Any]]]:
+    """Return the records on a grid for each source, for the keyword arguments of `kspaceFirstOrder`."""
     _check_options(options, medium)
     dimensions, inside = len(grid.shape), options["pml_inside"]
     size, device, number = options["pml_size"], options["device"], options["device_num"]
@@ -133,11 +164,12 @@ def _results(grid: Grid, medium: Any, source: Any, sensor: Any, options: dict[st
     alphas = _one_per_axis("pml_alpha", options["pml_alpha"], dimensions)
     names = requested(sensor, grid)
     media = medium_of(medium, grid)
-    results = simulate(
+    records = simulate_lines(
         grid,
         media,
-        source_of(source, grid, media.sound_speed),
+        [source_of(source, grid, media.sound_speed) for source in sources],
         sensor_of(sensor, grid, names),
+        at_once=at_once,
         pml_size=tuple(int(n) for n in sizes),
         pml_alpha=tuple(float(a) for a in alphas),
         pml_inside=inside,
@@ -151,9 +183,9 @@ def _results(grid: Grid, medium: Any, source: Any, sensor: Any, options: dict[st
     interior = tuple(
         slice(0 if grid.is_radial(axis) else n, m - n) for axis, n, m in zip(grid.axes, layers, grid.shape, strict=True)
     )
-    if is_transducer(sensor) and "p" in results:
+    for results in records if is_transducer(sensor) and "p" in names else ():
         results["p"] = element_signals(sensor, results["p"])
-    return {name: named(results, name, interior) for name in names}
+    return [{name: named(results, name, interior) for name in names} for results in records]
 
 
 def _check_options(options: dict[str, Any], medium: Any) -> None:

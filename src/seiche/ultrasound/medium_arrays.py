@@ -71,7 +71,7 @@ class MediumArrays:
 
     def _array(self, name: str) -> Array | None:
         if name == "tau":
-            return self._state.cached("tau", self._tau)
+            return self._state.table("tau", self._tau)
         value = self._values[name]
         return None if value is None else self._state.field(name, value)
 
@@ -102,7 +102,7 @@ class MediumArrays:
                 full_fields = [np.broadcast_to(np.asarray(field, state.real), problem.shape) for field in specified]
                 return state.backend.upload(np.stack(full_fields))
 
-            return "staggered", {"rho0": state.cached("staggered", make)}
+            return "staggered", {"rho0": state.table("staggered", make)}
         if varies(problem.density) and specified is None:
             return "mean", {"rho0": state.field("rho0", problem.density)}
         uniform = problem.density if specified is None else specified[0]

@@ -211,7 +211,7 @@ class Recorder:
         A velocity is shifted along one axis, a shear stress along two, and a normal stress not at all.
         """
         state, axes = self._state, name[1:].partition("_")[0]
-        shift = state.cached("shift", lambda: state.upload(operators.shift_table(state.problem)))
+        shift = state.table("shift", lambda: state.upload(operators.shift_table(state.problem)))
         spectrum, field = state.work[0:1], source.reshape(1, -1)
         work: list[Bound] = []
         for axis in axes if axes[0] != axes[-1] or len(axes) == 1 else "":

@@ -205,19 +205,6 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
     reference = extremes(speed)[1]
     if medium.sound_speed_ref is not None:
         reference = one_number("medium.sound_speed_ref", medium.sound_speed_ref)
-    pressure = None
-    if source.p0 is not None:
-        pressure = real_numbers("source.p0", source.p0)
-        if pressure.shape != shape:
-            raise CaseError(f"source.p0: shape {pressure.shape} is not the grid's {shape}")
-        if not np.isfinite(extremes(pressure)).all():
-            raise CaseError("source.p0: not every value is a finite number")
-        pressure = np.pad(pressure, grow) if np.any(grow) else pressure
-        if smooth_p0:
-            pressure = smoothed(pressure) if grid.symmetry is None else smoothed_about_axis(pressure)
-    sources = source.on(grid, speed)
-    if pressure is None and not sources:
-        raise CaseError("source: has neither p0 nor a signal p, ux, uy or uz")
     return Problem(
         axes=grid.axes,
         shape=layers.enlarged(shape),
@@ -232,11 +219,37 @@ def problem_of(grid: Grid, medium: Medium, source: Source, layers: Layers, *, sm
         absorption=absorption,
         relaxation=relaxation,
         pml=tuple(Pml(size, alpha) for size, alpha in zip(layers.sizes, layers.alphas, strict=True)),
-        initial_pressure=pressure,
-        sources=tuple(replace(source, points=_enlarged_indices(source.points, shape, layers)) for source in sources),
         outer_end=None if grid.symmetry is None else grid.outer_end,
         elastic=elastic,
+        **_source_of(grid, source, speed, layers, smooth_p0=smooth_p0),
     )
+
+
+def with_source(problem: Problem, grid: Grid, source: Source, layers: Layers, *, smooth_p0: bool = True) -> Problem:
+    """Return a problem of `problem_of` with another source; raise CaseError for an impossible one."""
+    speed = problem.sound_speed
+    if np.ndim(speed):
+        speed = np.asarray(speed)[layers.grid_slices(problem.shape)]
+    return replace(problem, **_source_of(grid, source, speed, layers, smooth_p0=smooth_p0))
+
+
+def _source_of(grid: Grid, source: Source, speed: Field, layers: Layers, *, smooth_p0: bool) -> dict[str, Any]:
+    """Return the initial pressure and the sources of a problem; `speed` is that of the grid without layers outside."""
+    shape, grow, pressure = grid.shape, layers.outside, None
+    if source.p0 is not None:
+        pressure = real_numbers("source.p0", source.p0)
+        if pressure.shape != shape:
+            raise CaseError(f"source.p0: shape {pressure.shape} is not the grid's {shape}")
+        if not np.isfinite(extremes(pressure)).all():
+            raise CaseError("source.p0: not every value is a finite number")
+        pressure = np.pad(pressure, grow) if np.any(grow) else pressure
+        if smooth_p0:
+            pressure = smoothed(pressure) if grid.symmetry is None else smoothed_about_axis(pressure)
+    sources = source.on(grid, speed)
+    if pressure is None and not sources:
+        raise CaseError("source: has neither p0 nor a signal p, ux, uy or uz")
+    moved = tuple(replace(source, points=_enlarged_indices(source.points, shape, layers)) for source in sources)
+    return {"initial_pressure": pressure, "sources": moved}
 
 
 def _staggered(medium: Medium, grid: Grid, enlarged: Callable[[Field], Field]) -> tuple[Field, ...] | None:

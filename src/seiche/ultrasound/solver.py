@@ -64,6 +64,7 @@ class UltrasoundSolver(SolverBase):
         transforms: "library" for whole grids, "lines" inside the kernels, "auto" for lines on a GPU where possible. The
             exact scheme has lines for two or three axes with factors of at most 7. The other schemes always use lines;
             "lines" compiles them for the lengths of the axes.
+        shared: a solver of a problem that differs in sources only; its device and arrays of the medium are used.
 
     Attributes:
         problem: the whole problem.
@@ -81,6 +82,7 @@ class UltrasoundSolver(SolverBase):
     item = "points"
     #: Steps differ in active sources and records: a graph is one step of one kind.
     graph_steps = 1
+    _state: DeviceState
 
     def __init__(
         self,
@@ -94,6 +96,7 @@ class UltrasoundSolver(SolverBase):
         record: Request | None = None,
         threads: int | None = None,
         transforms: Transforms = "auto",
+        shared: UltrasoundSolver | None = None,
     ) -> None:
         self.world, request = world or World.serial(), record or Request()
         decomposition = decomposition or Decomposition()
@@ -106,12 +109,14 @@ class UltrasoundSolver(SolverBase):
         options = dict(device=device, precision=precision, scheme=scheme, threads=threads, transforms=transforms)
         self._partition = partition = partition_of(problem, self.world, decomposition, options)
         self.problem, self.precision, self.scheme = problem, precision, scheme
-        self.step, self.dt, self.backend = 0, problem.dt, open_backend(device, threads, self.world.local_rank)
+        self.step, self.dt = 0, problem.dt
+        self.backend = open_backend(device, threads, self.world.local_rank) if shared is None else shared.backend
         self.timers = StageTimers(self.backend.clock(), label=self.backend.annotate)
         self.plan, self.parts, self.part = partition.plan, partition.parts, partition.part
         self.overlap = min_overlap(self.parts)
         basis = partition.basis
-        self._state = DeviceState(self.backend, partition.problem, precision, basis)
+        tables: dict[str, Array] = {} if shared is None else shared._state.tables
+        self._state = DeviceState(self.backend, partition.problem, precision, basis, tables=tables)
         self._scheme = self._open_scheme(partition.transforms)
         self.layout = f"{self._scheme.name}, transforms by {self.transforms}"
         self.items = int(np.prod([window.core for window in self.part.windows]))

@@ -127,7 +127,9 @@ class SourceStages:
         """Return the kernels that compute the corrected field of a signal in the padded rows of work spectrum 1."""
         state = self._state
         if self._kappa is None:
-            self._kappa = state.upload(operators.source_kappa(state.problem, state.real))
+            self._kappa = state.table(
+                "source kappa", lambda: state.upload(operators.source_kappa(state.problem, state.real))
+            )
         spectrum = state.work[1:2]
         padded_points = source.points // state.extents[2] * (2 * state.rows["half"]) + source.points % state.extents[2]
         return [

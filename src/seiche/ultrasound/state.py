@@ -156,6 +156,7 @@ class DeviceState:
         stress: of an elastic medium, in the order of `Problem.stresses`, (D (D + 1)/2, points).
         layer_memory: of an elastic medium, the memory of the absorbing layers at the ends of each axis.
         clock: the number of the present step, (1,) int64.
+        tables: arrays by name that kernels only read, such as those of the medium.
         rows: layout of the rows as kernels expect it; `row_count` is their number.
         line_rows: the same for kernels that transform lines, with half rows in whole lines of a GPU's memory.
         spectral_rows: the same for rows of spectra, which may differ on several ranks; `spectral_count` of them.
@@ -169,8 +170,13 @@ class DeviceState:
         real: str,
         local: LocalPart | None = None,
         components: int | None = None,
+        *,
+        tables: dict[str, Array] | None = None,
     ) -> None:
-        """Allocate zero fields, with `components` of velocity and density; raise BackendUnavailable without memory."""
+        """Allocate zero fields, with `components` of velocity and density; raise BackendUnavailable without memory.
+
+        `tables` are those of a state with the same grid, medium and precision; they are shared with it.
+        """
         self.backend, self.problem, self.real, self.local = backend, problem, np.dtype(real), local
         self.precision: Real = "float32" if self.real == np.float32 else "float64"
         self.extents = operators.padded_shape(problem)
@@ -205,7 +211,8 @@ class DeviceState:
         self.clock = backend.zeros(1, np.int64)
         self._transforms: DeclaredTransforms | None = None
         self._spectra: Array | None = None
-        self._cache: dict[str, Array] = {}
+        self.tables: dict[str, Array] = {} if tables is None else tables
+        self.memory: Array | None = None
         self._bound_members: list[dict[str, Any]] = []
         if local is not None:
             local.attach(self)
@@ -260,8 +267,8 @@ class DeviceState:
         if parity == "quotient":
             factor = factor / ((index + 0.5) * problem.spacing[-1])
         members: dict[str, Any] = {
-            "index": self.cached(f"{parity} index", lambda: self.backend.upload(index)),
-            "factor": self.cached(f"{parity} factor", lambda: self.upload(factor)),
+            "index": self.table(f"{parity} index", lambda: self.backend.upload(index)),
+            "factor": self.table(f"{parity} factor", lambda: self.upload(factor)),
         }
         first = first_continued(points, problem.outer_end, parity) if field is None else 0
         stride = 2 * self.rows["half"] if field is None else points
@@ -310,11 +317,17 @@ class DeviceState:
         kind = self.real if table.dtype.kind == "f" else np.result_type(self.real, np.complex64)
         return self.backend.upload(np.ascontiguousarray(table, kind))
 
-    def cached(self, name: str, make: Callable[[], Array]) -> Array:
-        """Return the array of this name, made by `make` on first use."""
-        if name not in self._cache:
-            self._cache[name] = make()
-        return self._cache[name]
+    def table(self, name: str, make: Callable[[], Array]) -> Array:
+        """Return the table of this name, made by `make` on first use."""
+        if name not in self.tables:
+            self.tables[name] = make()
+        return self.tables[name]
+
+    def relaxation_memory(self, processes: int) -> Array:
+        """Return the variables of relaxation processes (processes, points), zero on first use."""
+        if self.memory is None:
+            self.memory = self.backend.zeros((processes, self.problem.points), self.real)
+        return self.memory
 
     def field(self, name: str, value: Field) -> Array:
         """Return the cached array of a field over the grid on the device."""
@@ -322,7 +335,7 @@ class DeviceState:
         def make() -> Array:
             return self.backend.upload(converted(value, self.problem.shape, self.real).reshape(-1))
 
-        return self.cached(name, make)
+        return self.table(name, make)
 
     def bind(self, spec: KernelSpec, items: int | None = None, begin: int = 0, **members: Any) -> Bound:
         """Return the launch of a kernel over all rows, or over `items` items from `begin` on."""
@@ -348,7 +361,7 @@ class DeviceState:
         if self.problem.elastic is not None:
             return fields | {name: self.stress[k] for k, name in enumerate(self.problem.stresses)}
         fields |= {f"rho{axis}": self.rho[k] for k, axis in enumerate(axes)}
-        return fields | {f"memory{k}": memory for k, memory in enumerate(self._cache.get("relaxation", ()))}
+        return fields | {f"memory{k}": memory for k, memory in enumerate(() if self.memory is None else self.memory)}
 
 
 def stage(name: str, *work: Bound) -> Stage:
