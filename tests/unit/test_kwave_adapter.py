@@ -129,6 +129,25 @@ def test_directional_sensors_are_filtered_along_their_faces():
     assert np.abs(plain - expected).max() > 0.01 * np.abs(expected).max()
 
 
+def test_sensors_with_the_pattern_of_a_gradient_are_filtered_along_their_normals():
+    """k-Wave multiplies the spectrum of the pressure by the cosine of the angle to the normal, and takes real parts."""
+    angles, mask = np.full(SHAPE, 0.6), np.zeros(SHAPE)
+    mask[10:14:2, 11] = mask[5, 6] = 1
+    angles[5, 6] = -np.pi / 2
+    options: dict[str, Any] = {"sensor__mask": mask, "sensor__record": ["p"]}
+    result = run(**options, sensor__directivity=SimpleNamespace(angle=angles, pattern="gradient"))["p"]
+    everywhere = run(sensor__mask=None, sensor__record=["p"])["p"]  # layers of 4 points included
+    spectra = np.fft.fft2(everywhere.T.reshape(STEPS, *(n + 8 for n in SHAPE)))
+    kx, ky = (2 * np.pi * np.fft.fftfreq(n + 8, 1e-4) for n in SHAPE)
+    k = np.hypot(kx[:, None], ky)
+    k[0, 0] = 1.0
+    for row, place in enumerate(np.argwhere(mask)):
+        angle = angles[tuple(place)]
+        normal = np.abs(np.cos(angle) * kx[:, None] + np.sin(angle) * ky)
+        expected = np.fft.ifft2(spectra * normal / k).real[:, 4 + place[0], 4 + place[1]]
+        np.testing.assert_allclose(result[row], expected, atol=1e-10 * np.abs(everywhere).max())
+
+
 def test_cartesian_mask_is_interpolated_between_points():
     places = np.array([[0.0, 1.5e-4], [0.0, -2.5e-4]])
     result = run(sensor__mask=places, sensor__record=("p",))
@@ -201,9 +220,8 @@ def test_objects_are_not_changed():
         ({"sensor__mask": np.ones(9)}, "sensor.mask: has 9 values, but the grid has 24x21 points"),
         ({"sensor__record": ["p", "q"]}, "sensor.record: 'q' is not one of "),
         (
-            {"sensor__directivity": SimpleNamespace(angle=np.zeros(SHAPE), pattern="gradient")},
-            "sensor.directivity.pattern: 'gradient' is not available, since it is no mean over a sensor; use"
-            " 'pressure', or record u, whose rate of change is the gradient of the pressure over the density",
+            {"sensor__directivity": SimpleNamespace(angle=np.zeros(SHAPE), pattern="cardioid")},
+            "sensor.directivity.pattern: 'cardioid' is not 'pressure' or 'gradient'",
         ),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from seiche.case.loading import load, prepare
 from seiche.errors import CaseError
-from seiche.ultrasound import Arc, Line
+from seiche.ultrasound import Arc, Line, Solver
 from ultrasound_cases import case
 
 ELEMENTS = (
@@ -49,9 +49,37 @@ def test_elements_and_response_of_a_case_are_those_of_a_sensor(tmp_path):
     np.testing.assert_allclose(series, expected, atol=1e-5 * np.abs(expected).max())
 
 
+def test_directions_of_a_case_are_those_of_a_sensor(tmp_path):
+    """A vector for all points, or radial directions of a ring."""
+    path = case(tmp_path)
+    points = "record.points=[['0 mm','0 mm'],['1 mm','2 mm']]"
+    assert prepare(path, overrides=[points]).sensor.directions is None
+    along = prepare(path, overrides=[points, "record.direction=[3, -1]"])
+    np.testing.assert_array_equal(along.sensor.directions, [3.0, -1.0])
+    np.testing.assert_allclose(along.request.directions, np.array([[3.0, -1.0]] * 2) / np.sqrt(10))
+    ring = "record.ring={center=['0.5 mm','0 mm'], radius='3 mm'}"
+    around = prepare(path, overrides=["record.points=[]", ring, 'record.direction="radial"'])
+    x, y = (np.asarray(around.grid.positions(axis)) for axis in around.grid.axes)
+    rows, columns = np.nonzero(around.sensor.mask)
+    np.testing.assert_allclose(around.sensor.directions, np.stack([x[rows] - 0.5e-3, y[columns]], axis=1), atol=1e-12)
+    load(path, overrides=[points, "record.direction=[0, 1]"]).run(visible=False)
+    with h5py.File(tmp_path / "out" / "result.h5") as file:
+        directed = file["p"][()]
+    setup = prepare(path, overrides=[points, "record.direction=[0, 1]"])
+    solver = Solver(setup.problem, record=setup.request)
+    solver.advance(setup.steps)
+    np.testing.assert_array_equal(directed, solver.recorder.series("p").T)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        (["record.direction=[1, 0]"], "record: direction: needs points or a ring"),
+        (['record.direction="radial"'], 'record: direction: "radial" needs a ring; use a vector'),
+        (
+            ["record.element=[]", "record.points=[['0 mm','0 mm']]", "record.direction=[1, 0, 0]"],
+            "record.direction: has 3 coordinates, the grid has 2 axes",
+        ),
         (
             ["record.points=[['0 mm','0 mm']]"],
             "record: give at most one of points, ring and element; points and element",

@@ -15,7 +15,7 @@ from seiche.ultrasound.host_fields import extremes
 from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.power_law import ADVISED_ATTENUATION, ADVISED_SPEED, power_law_errors
 from seiche.ultrasound.problem import Field, Problem
-from seiche.ultrasound.records import Request
+from seiche.ultrasound.records import Request, distinct_directions
 from seiche.ultrasound.source_stages import on_density
 from seiche.ultrasound.state import half_row_pitch, has_lines
 
@@ -323,4 +323,7 @@ def _records(problem: Problem, request: Request, size: int) -> int:
         else:
             rows = max(1, min(_RING_BYTES // max(1, count * size), problem.steps - request.first))
             total += components * rows * count * size
+    if request.directions is not None and "p" in request.quantities:
+        half_rows = problem.points // problem.shape[-1] * (problem.shape[-1] // 2 + 1)
+        total += len(distinct_directions(request.directions)[0]) * half_rows * size
     return total

@@ -37,7 +37,7 @@ def sensor_of(sensor: Any, grid: Grid, results: list[str]) -> Sensor:
         positions = {"mask": np.asarray(field_of("sensor.mask", mask, grid.shape, as_array=True)) != 0}
     directivity = getattr(sensor, "directivity", None)
     if getattr(directivity, "angle", None) is not None:
-        positions = {"elements": _directional(directivity, positions, grid)}
+        positions = _directional(directivity, positions, grid)
     response = getattr(sensor, "frequency_response", None)
     if response is not None:
         center, percent = real_numbers("sensor.frequency_response", response).ravel()
@@ -47,29 +47,29 @@ def sensor_of(sensor: Any, grid: Grid, results: list[str]) -> Sensor:
     return Sensor(**positions, record=record, first=int(1 if first is None else first) - 1)
 
 
-def _directional(directivity: Any, positions: dict[str, Any], grid: Grid) -> list[Line]:
-    """Return lines of the given size at the points of a mask, facing in the direction of the largest sensitivity.
+def _directional(directivity: Any, positions: dict[str, Any], grid: Grid) -> dict[str, Any]:
+    """Return the sensors at the points of a mask: lines of a size, or points with the pattern of a gradient.
 
-    The angle is 0 for the x axis and pi/2 for the y axis, in the shape of the grid.
+    The angle of the largest sensitivity is 0 for the x axis and pi/2 for the y axis, in the shape of the grid.
     """
     if len(grid.shape) != 2 or positions.get("mask") is None:
         raise CaseError("sensor.directivity: requires two dimensions and a binary mask")
     pattern = getattr(directivity, "pattern", None) or "pressure"
-    if pattern != "pressure":
-        raise CaseError(
-            f"sensor.directivity.pattern: {pattern!r} is not available, since it is no mean over a sensor; use"
-            " 'pressure', or record u, whose rate of change is the gradient of the pressure over the density"
-        )
+    if pattern not in ("pressure", "gradient"):
+        raise CaseError(f"sensor.directivity.pattern: {pattern!r} is not 'pressure' or 'gradient'")
+    angles = field_of("sensor.directivity.angle", directivity.angle, grid.shape, as_array=True)
+    if pattern == "gradient":
+        at_points = angles[positions["mask"]]
+        return {**positions, "directions": np.stack([np.cos(at_points), np.sin(at_points)], axis=1)}
     size = getattr(directivity, "size", None)
     length = _DIRECTIVITY_SIZE * max(grid.spacings) if size is None else float(np.ravel(size)[0])
-    angles = field_of("sensor.directivity.angle", directivity.angle, grid.shape, as_array=True)
     lines = []
     for index in np.argwhere(positions["mask"]):
         middle = (index - np.array(grid.origin)) * grid.spacings
         angle = angles[tuple(index)]
         along = 0.5 * length * np.array([-np.sin(angle), np.cos(angle)])
         lines.append(Line(tuple((middle - along).tolist()), tuple((middle + along).tolist())))
-    return lines
+    return {"elements": lines}
 
 
 def requested(sensor: Any, grid: Grid) -> list[str]:

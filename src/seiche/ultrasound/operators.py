@@ -85,6 +85,29 @@ def shift_table(problem: Problem) -> npt.NDArray[np.complex128]:
     return np.concatenate(tables)
 
 
+def direction_filter(problem: Problem, direction: Real, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
+    """Return |k.n|/(|k| N) on the half spectrum, (n0, n1, half), for a unit vector n (D,) and N points (eq. 72).
+
+    Entries at Nyquist numbers are means over both signs of these numbers, so that real fields stay real.
+    """
+    absent: list[Real] = [np.zeros(1)] * (3 - problem.dimensions)
+    numbers = [*absent, *wave_numbers(problem)]
+    opposite = [*absent]
+    for axis, k in enumerate(numbers[len(absent) :]):
+        partner = -k
+        if problem.transform_shape[axis] % 2 == 0:
+            partner[problem.transform_shape[axis] // 2] *= -1
+        opposite.append(partner)
+    vector = np.concatenate([np.zeros(len(absent)), direction])
+
+    def along(k: list[Real]) -> Real:
+        return np.asarray(np.abs(k[0][:, None, None] * vector[0] + k[1][:, None] * vector[1] + k[2] * vector[2]))
+
+    length = np.sqrt(numbers[0][:, None, None] ** 2 + numbers[1][:, None] ** 2 + numbers[2] ** 2)
+    length[0, 0, 0] = 1.0
+    return np.asarray((along(numbers) + along(opposite)) / (2 * transform_points(problem) * length), dtype)
+
+
 def square_table(problem: Problem) -> Real:
     """Return k^2 along the axes one after another."""
     zeros = [np.zeros(1)] * (3 - problem.dimensions)

@@ -47,6 +47,7 @@ class Request:
     Attributes:
         points: indices of sensor points in C order, (n,).
         nodes, weights: instead, (n, m) indices and weights of sensors between points.
+        directions: unit vectors (n, D), of which the series of the pressure has the response (eq. 72).
         quantities: names of "p", "u" and, in elastic media, "s" (stresses) with suffixes: "" and "_non_staggered" (u
             and s) are series, "_max", "_min" and "_rms" aggregates at the sensors, "_max_all" and "_min_all" over the
             grid.
@@ -59,6 +60,7 @@ class Request:
     points: npt.NDArray[np.int64] | None = None
     nodes: npt.NDArray[np.int64] | None = None
     weights: npt.NDArray[np.floating[Any]] | None = None
+    directions: npt.NDArray[np.float64] | None = None
     quantities: tuple[str, ...] = ()
     first: int = 0
     harmonics: tuple[Harmonics, ...] = ()
@@ -98,6 +100,8 @@ class _Series:
     name: str
     ring: Array
     rows: int
+    #: Columns of the ring in the order of the sensors; None: they have this order.
+    columns: npt.NDArray[np.intp] | None = None
     written: int = 0
     blocks: list[npt.NDArray[Any]] = field(default_factory=list)
 
@@ -135,6 +139,8 @@ class Recorder:
         for quantity in request.quantities:
             if quantity not in valid:
                 raise CaseError(f"record: {quantity!r} is not one of {', '.join(sorted(valid))}")
+        if request.directions is not None and (self._state.local is not None or self._state.problem.outer_end):
+            raise CaseError("sensor.directions: require a single rank and a grid without symmetry")
         for indices in (request.points, request.nodes):
             if indices is not None and indices.size and (indices.min() < 0 or indices.max() >= points):
                 raise CaseError(f"sensor: a point lies outside the grid of {points} points")
@@ -150,8 +156,10 @@ class Recorder:
             steps = self._state.problem.steps
             raise CaseError(f"sensor: the first recorded step, {request.first + 1}, is not between 1 and {steps}")
 
-    def _sensor_arguments(self, *, padded: bool) -> tuple[registry.SensorKind, dict[str, Any]]:
-        """Return the kind and the kernel arguments of the sensors, for arrays (points,) or for padded rows."""
+    def _sensor_arguments(
+        self, *, padded: bool, part: npt.NDArray[np.intp] | slice = slice(None)
+    ) -> tuple[registry.SensorKind, dict[str, Any]]:
+        """Return kind and kernel arguments of (part of) the sensors, for arrays (points,) or for padded rows."""
         request, state = self.request, self._state
 
         def upload(indices: npt.NDArray[np.int64]) -> Array:
@@ -161,11 +169,11 @@ class Recorder:
             return state.backend.upload(np.ascontiguousarray(indices, np.uint32).reshape(-1))
 
         if request.nodes is not None and request.weights is not None:
-            weights = state.backend.upload(np.ascontiguousarray(request.weights, state.real).reshape(-1))
-            nodes = {"points": upload(request.nodes), "weights": weights, "count": request.nodes.shape[1]}
+            weights = state.backend.upload(np.ascontiguousarray(request.weights[part], state.real).reshape(-1))
+            nodes = {"points": upload(request.nodes[part]), "weights": weights, "count": request.nodes.shape[1]}
             return "between", nodes
         if request.points is not None and request.points.size:
-            return "points", {"points": upload(request.points)}
+            return "points", {"points": upload(request.points[part])}
         return "points", {"points": None}
 
     def _add(self, name: str, quantity: str, array: Array) -> None:
@@ -178,18 +186,40 @@ class Recorder:
         ring_rows = max(1, min(_RING_BYTES // (self.sensors * self._state.real.itemsize), self._remaining_rows()))
         ring = self._state.backend.zeros((ring_rows, self.sensors), self._state.real)
         self._series[name] = _Series(name, ring, ring_rows)
+        if name == "p" and self.request.directions is not None:
+            self._add_directional(self._series[name], array, self.request.directions)
+            return
         sensors = self._sensors
         if quantity.endswith("_non_staggered") and (shifts := self._shift(name, array)):
             array = self._state.work[0:1]
             self._kernels += shifts
             sensors = self._sensor_arguments(padded=True)
-        sensor_kind, arguments = sensors
-        spec, clock = registry.sample(sensor_kind, self._state.precision), self._state.clock
-        layout = {"first": self.request.first, "ring": ring_rows, "sensors": self.sensors}
-        sensor = {"field": array, **arguments}
-        self._kernels.append(
-            self._state.bind(spec, items=self.sensors, sensor=sensor, series=ring, clock=clock, **layout)
-        )
+        self._kernels.append(self._sample(array, sensors, ring, items=self.sensors, rows=ring_rows))
+
+    def _sample(
+        self, array: Array, sensors: tuple[registry.SensorKind, dict[str, Any]], ring: Array, *, items: int, rows: int
+    ) -> Bound:
+        """Return the kernel that stores the values of `items` sensors in the first columns of a ring of `rows` rows."""
+        kind, arguments = sensors
+        spec, sensor = registry.sample(kind, self._state.precision), {"field": array, **arguments}
+        layout = {"first": self.request.first, "ring": rows, "sensors": self.sensors, "clock": self._state.clock}
+        return self._state.bind(spec, items=items, sensor=sensor, series=ring, **layout)
+
+    def _add_directional(self, series: _Series, pressure: Array, directions: npt.NDArray[np.float64]) -> None:
+        """Record filtered pressures: one filter, and neighbouring columns of the ring, for each direction."""
+        state, spectrum, begin = self._state, self._state.work[0:1], 0
+        vectors, groups = distinct_directions(directions)
+        order = np.argsort(groups, kind="stable")
+        series.columns = np.argsort(order)
+        for vector, count in zip(vectors, np.bincount(groups), strict=True):
+            factor = state.upload(operators.direction_filter(state.problem, vector, state.real))
+            spec, part = registry.spectral_filter(state.precision), order[begin : begin + count]
+            self._kernels += [*state.forward(pressure.reshape(1, -1), spectrum, 1)]
+            self._kernels += [state.bind_spectral(spec, spectrum=spectrum, factor=factor)]
+            self._kernels += [state.transforms.inverse(spectrum)]
+            sensors, ring = self._sensor_arguments(padded=True, part=part), series.ring.reshape(-1)[begin:]
+            self._kernels.append(self._sample(spectrum, sensors, ring, items=int(count), rows=series.rows))
+            begin += int(count)
 
     def _remaining_rows(self) -> int:
         return self._state.problem.steps - self.request.first
@@ -261,6 +291,7 @@ class Recorder:
         pieces = [slice(offset, min(offset + count, series.rows)), slice(0, max(0, offset + count - series.rows))]
         download = self._state.backend.download
         rows = np.concatenate([download(series.ring[piece]) for piece in pieces])
+        rows = rows if series.columns is None else rows[:, series.columns]
         if self.request.sink is None:
             series.blocks.append(rows)
         else:
@@ -326,6 +357,14 @@ class Recorder:
         """Return the complex amplitudes A of the stresses Re(A exp(i w t)), Pa, at the first of the harmonics."""
         parts = {name: sums.amplitudes(0) for name, sums in self._tones.items() if name != "p"}
         return {name: cosine - 1j * sine.astype(np.float64) for name, (cosine, sine) in parts.items()}
+
+
+def distinct_directions(directions: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
+    """Return the distinct vectors (m, D) of unit vectors (n, D), and the index of each; opposite ones are equal."""
+    first = np.argmax(np.abs(directions) > 1e-9, axis=1)
+    signs = np.sign(np.take_along_axis(directions, first[:, None], axis=1))
+    vectors, groups = np.unique(np.round(directions * signs, 12) + 0.0, axis=0, return_inverse=True)
+    return vectors, groups.reshape(-1)
 
 
 def series_of(name: str) -> str:

@@ -42,6 +42,8 @@ class Sensor:
             pressure.
         absorbed_power: whether to record the power (W/m3) that an elastic medium absorbs from a continuous wave of the
             first of `frequencies`, at all points.
+        directions: (D,) or (n, D), of any length: a plane wave at the angle a to the direction of a sensor is recorded
+            with the factor |cos a| in the series of the pressure ("gradient" of k-Wave). Not for elements.
     """
 
     mask: npt.ArrayLike | None = None
@@ -55,6 +57,7 @@ class Sensor:
     frequency_window: tuple[int, int] | None = None
     frequency_response: tuple[float, float] | None = None
     absorbed_power: bool = False
+    directions: npt.ArrayLike | None = None
 
     def __post_init__(self) -> None:
         """Convert a single record or frequency to a tuple; raise CaseError for values of other types."""
@@ -120,6 +123,29 @@ class Sensor:
             return None
         parts = [np.ravel_multi_index(np.ix_(*ranges), grid.shape).reshape(-1) for ranges in self.cuboids(grid)]
         return np.concatenate(parts).astype(np.int64)
+
+    def unit_directions(self, sensors: int, dimensions: int) -> npt.NDArray[np.float64] | None:
+        """Return the directions as unit vectors (sensors, D), None without directions.
+
+        Raises:
+            CaseError: another shape, a vector without length, or records that directions do not have.
+        """
+        if self.directions is None:
+            return None
+        vectors = real_numbers("sensor.directions", self.directions)
+        if vectors.shape not in ((dimensions,), (sensors, dimensions)):
+            raise CaseError(
+                f"sensor.directions: shape {vectors.shape} is not ({dimensions},) or ({sensors}, {dimensions})"
+            )
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        if not (np.isfinite(lengths) & (lengths > 0)).all():
+            raise CaseError("sensor.directions: a vector has no length, or is not finite")
+        if self.elements is not None or self.everywhere:
+            raise CaseError("sensor.directions: require a mask, corners or positions; elements have their own response")
+        for name in self.record:
+            if name in ("p_max", "p_min", "p_rms", "I", "I_avg"):
+                raise CaseError(f"sensor.directions: apply to the series p; omit the record {name!r}")
+        return np.array(np.broadcast_to(vectors / lengths, (sensors, dimensions)))
 
     def cuboids(self, grid: Grid) -> list[list[npt.NDArray[np.int64]]]:
         """Return the indices of each cuboid along every axis."""

@@ -281,8 +281,11 @@ def request_of(grid: Grid, sensor: Sensor, layers: Layers, *, elastic: bool = Fa
     if {"I", "I_avg"} & set(sensor.record):
         quantities += ["s_non_staggered" if elastic else "p", "u_non_staggered"]
     window = sensor.frequency_window or (sensor.first, grid.steps)
+    points = _sensor_points(grid, sensor, layers)
+    count = len(nodes[0]) if nodes is not None else 0 if points is None else len(points)
     return Request(
-        points=_sensor_points(grid, sensor, layers),
+        points=points,
+        directions=sensor.unit_directions(count, len(grid.shape)),
         nodes=None if nodes is None else _enlarged_indices(nodes[0], grid.shape, layers),
         weights=None if nodes is None else nodes[1],
         quantities=tuple(dict.fromkeys(quantities)),

@@ -241,6 +241,11 @@ class RecordTable(Table):
     element: Annotated[tuple[Element, ...], OneOrMore] = Field(
         default=(), description="sensors of finite size, instead of points: each records the mean over a shape"
     )
+    direction: Literal["radial"] | Annotated[tuple[float, ...], FromList] | None = Field(
+        default=None,
+        description="sensors record a plane wave at the angle a to this vector with the factor |cos a| in p; radial: "
+        "from the middle of the ring; by default sensors have no direction",
+    )
     frequency_response: ResponseTable | None = Field(
         default=None, description="filter applied to the time series p; by default none (flat response)"
     )
@@ -261,6 +266,10 @@ class RecordTable(Table):
         has_sensors = bool(self.present(self.at_most_one[0]))
         if self.frequency_response is not None and not (has_sensors and "p" in self.quantities):
             raise ValueError('frequency_response: needs sensors that record the series "p"')
+        if self.direction == "radial" and self.ring is None:
+            raise ValueError('direction: "radial" needs a ring; use a vector')
+        if self.direction is not None and not (self.points or self.ring):
+            raise ValueError("direction: needs points or a ring")
         return self
 
 

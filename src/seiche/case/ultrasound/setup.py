@@ -18,7 +18,7 @@ from seiche.case.source import CaseFile
 from seiche.case.ultrasound.medium import medium_of
 from seiche.case.ultrasound.planes import plane_of
 from seiche.case.ultrasound.points import check_axes, distance
-from seiche.case.ultrasound.schema import UltrasoundCase
+from seiche.case.ultrasound.schema import RecordTable, UltrasoundCase
 from seiche.case.ultrasound.sources import InitialPressure, Signal, shape_of
 from seiche.case.ultrasound.target import sonication_of, steering_of
 from seiche.domain.world import World
@@ -274,6 +274,7 @@ def sensor_of(case: UltrasoundCase, grid: Grid, mask: npt.NDArray[np.bool_] | No
         window = (grid.steps - steps, grid.steps)
     return Sensor(
         mask=mask,
+        directions=_directions(record, grid, mask),
         positions=np.asarray(record.points) if record.points else None,
         elements=elements or None,
         record=(*(record.quantities if has_sensors else ()), *record.maps),
@@ -283,6 +284,19 @@ def sensor_of(case: UltrasoundCase, grid: Grid, mask: npt.NDArray[np.bool_] | No
         frequency_response=None if response is None else (response.center, response.width),
         absorbed_power=case.heat is not None and case.medium.is_elastic,
     )
+
+
+def _directions(record: RecordTable, grid: Grid, mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.float64] | None:
+    """Return `record.direction` as one vector (axes,), or one for each point of the ring; None without them."""
+    if record.direction is None or (record.ring is not None and mask is None):
+        return None
+    if isinstance(record.direction, str):
+        assert record.ring is not None and mask is not None
+        numbers = np.nonzero(mask)
+        places = [np.asarray(grid.positions(axis))[k] for axis, k in zip(grid.axes, numbers, strict=True)]
+        return np.asarray(np.stack(places, axis=1) - np.asarray(record.ring.center))
+    check_axes("record.direction", record.direction, grid)
+    return np.asarray(record.direction, np.float64)
 
 
 def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:

@@ -228,6 +228,12 @@ def _records(case: UltrasoundCase, grid: Grid, layers: Layers) -> tuple[Sensor, 
     spacing, dimensions = min(grid.spacings), len(grid.shape)
     count = round(sides[dimensions - 2] / spacing ** (dimensions - 1)) if dimensions > 1 else 2
     points = np.broadcast_to(np.zeros(1, np.int64), (max(1, count),))
-    return sensor, replace(
+    request = replace(
         request_of(grid, sensor, layers, elastic=case.medium.is_elastic), points=points, nodes=None, weights=None
     )
+    if case.record.direction is None:
+        return sensor, request
+    angles = np.linspace(0, math.pi, len(points), endpoint=False) * (case.record.direction == "radial")
+    directions = np.zeros((len(points), dimensions))
+    directions[:, 0], directions[:, -1] = np.cos(angles), np.sin(angles) if dimensions > 1 else 1.0
+    return sensor, replace(request, directions=directions)
