@@ -66,6 +66,8 @@ OF_KEYS = {
     "ContactTable.wall_strength": Range(1e-18, 1e-3),
     "Biconcave.diameter": Range(1e-8, 1e-2, "which include all cells and capsules"),
     "SphereShape.diameter": Range(1e-8, 1e-2, "which include all cells and capsules"),
+    **dict.fromkeys(("SiteErrors.density", "SiteErrors.viscosity"), Range(0.0, 1e6)),
+    "CellErrors.position": Range(1e-12, 1e-3),
     "EllipsoidShape.half_axes": Range(1e-8, 1e-2, "which include all cells and capsules"),
 }
 

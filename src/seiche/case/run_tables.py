@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from seiche.case.compressed import CompressedTable
 from seiche.case.quantities import Interval, PositiveTime
 from seiche.case.tables import FileName, OutputName, PictureName, Table, TraceName, first_duplicate
 from seiche.errors import CaseError
@@ -54,7 +55,7 @@ class CheckpointOutput(Table):
     every: Interval | None = Field(default=None, description="interval, a time or steps; by default only at a stop")
 
 
-class SnapshotTable(Table):
+class SnapshotTable(CompressedTable):
     """A time series of fields for pictures and films."""
 
     file: OutputName = Field(description="HDF5 file in the output folder")

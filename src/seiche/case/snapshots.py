@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.compressed import same
 from seiche.case.kind import Setup
 from seiche.case.labels import Labelled, LabelledParts
 from seiche.case.output import Output, OutputTarget, Scheduled
@@ -76,6 +77,7 @@ class SnapshotFile(Scheduled):
         self._folder, self._first_step, self._joined = folder, solver.step, joined
         self.path = self._named(table.file, solver.step)
         self.schedule = Schedule(setup.steps_of(table.every))
+        self._compression = table.compression_of(same(source.shapes))
         self._file: SeriesFile | None = None
         self._is_open, self._capacity = False, 1
         #: First steps of killed runs, and complete files by the first steps of their runs.
@@ -118,7 +120,7 @@ class SnapshotFile(Scheduled):
         for first in self._killed:
             path = continued(self._folder / self.table.file, first)
             with suppress(FormatError, *HDF5_ERRORS):  # killed before the file was created, or already recovered
-                count, path = complete_series(path, self._end)
+                count, path = complete_series(path, self._end, compressed=self._compression is not None)
                 if count:
                     self._complete[first] = path
 
@@ -156,7 +158,8 @@ class SnapshotFile(Scheduled):
             return self._file
         earlier, self._earlier = self._earlier, None
         shapes, attributes = self._source.shapes, self._attributes()
-        return SeriesFile(self.path, shapes, attributes, self._capacity, earlier=earlier, end=self._end)
+        options: dict[str, Any] = {"earlier": earlier, "end": self._end, "compression": self._compression}
+        return SeriesFile(self.path, shapes, attributes, self._capacity, **options)
 
     def take(self) -> None:
         """Append the current state (collective)."""

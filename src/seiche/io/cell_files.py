@@ -20,6 +20,7 @@ import numpy.typing as npt
 from seiche.errors import FormatError
 from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.background import FunctionJob, Job
+from seiche.io.compression import Compression, store_array
 from seiche.io.files import replacing
 from seiche.io.mark import new_hdf5
 
@@ -46,8 +47,16 @@ class CellSurfaces:
     periodic_box: npt.NDArray[np.float64] | None = None
 
 
-def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] | None = None) -> None:
-    """Write a VTKHDF file (PolyData of one time step) atomically; OSError if that fails."""
+def write_surfaces(
+    path: Path,
+    surfaces: CellSurfaces,
+    units: Mapping[str, str] | None = None,
+    compression: Compression | None = None,
+) -> None:
+    """Write a VTKHDF file (PolyData of one time step) atomically; OSError if that fails.
+
+    The field "position" of the `compression` is that of the vertices.
+    """
     import h5py
 
     with replacing(path) as temporary, new_hdf5(temporary) as file:
@@ -57,14 +66,15 @@ def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] 
         if surfaces.periodic_box is not None:
             file.attrs[_BOX] = np.asarray(surfaces.periodic_box, np.float64)
         root["NumberOfPoints"] = np.array([len(surfaces.vertices)], np.int64)
-        root["Points"] = np.asarray(surfaces.vertices, np.float32).reshape(-1, 3)
+        points = np.asarray(surfaces.vertices, np.float32).reshape(-1, 3)
+        store_array(root, "Points", points, compression, field="position")
         for name in _TOPOLOGIES:
             faces = np.asarray(surfaces.faces, np.int64).reshape(-1, 3) if name == "Polygons" else np.zeros((0, 3), int)
             group = root.create_group(name)
             group["NumberOfCells"] = np.array([len(faces)], np.int64)
             group["NumberOfConnectivityIds"] = np.array([faces.size], np.int64)
-            group["Offsets"] = 3 * np.arange(len(faces) + 1, dtype=np.int64)
-            group["Connectivity"] = faces.reshape(-1)
+            store_array(group, "Offsets", 3 * np.arange(len(faces) + 1, dtype=np.int64), compression)
+            store_array(group, "Connectivity", faces.reshape(-1), compression)
         steps = root.create_group("Steps")
         steps.attrs["NSteps"] = np.int64(1)
         steps["Values"] = np.array([surfaces.time])
@@ -77,7 +87,8 @@ def write_surfaces(path: Path, surfaces: CellSurfaces, units: Mapping[str, str] 
             group = root.create_group(data)
             offsets = steps.create_group(f"{data}Offsets")
             for name, values in fields.items():
-                group[name] = values.astype(np.float32) if values.dtype.kind == "f" else values
+                stored = values.astype(np.float32) if values.dtype.kind == "f" else values
+                store_array(group, name, stored, compression)
                 offsets[name] = np.zeros(1, np.int64)
                 if units and name in units:
                     group[name].attrs["Units"] = units[name]

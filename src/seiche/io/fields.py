@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,10 +17,13 @@ from seiche.domain.world import World
 from seiche.errors import FormatError
 from seiche.io.background import Job, write_now
 from seiche.io.cells import CellGeometry, MeshRows, Triangles, VoxelCells
-from seiche.io.files import part_path
+from seiche.io.compression import Compression
+from seiche.io.deflate import StoredArray, compress, expand
+from seiche.io.files import part_path, publish
 from seiche.io.growing_file import GrowingFile
 from seiche.io.parallel import ParallelFile, raise_on_all_ranks, rows_before
 from seiche.io.vtkhdf import CAPACITY_LIMIT, Extent, FileLayout, create_layout
+from seiche.io.vtkhdf_compressed import arrays_of, compressed_structure
 
 __all__ = ["FieldSeries", "Triangles", "VoxelCells"]
 
@@ -47,6 +53,7 @@ class FieldSeries(GrowingFile):
         dtype: type of the fields in the file.
         on: whether the rows of the fields belong to cells or, for a surface, to its vertices.
         units: unit of a field by name, stored as an attribute of its dataset.
+        compression: bounds within which fields are rounded when they are written; `compress` then compresses the file.
 
     Raises:
         ValueError: an impossible capacity, number of components or field name.
@@ -64,6 +71,7 @@ class FieldSeries(GrowingFile):
         dtype: npt.DTypeLike = "float32",
         on: Literal["cells", "points"] = "cells",
         units: Mapping[str, str] | None = None,
+        compression: Compression | None = None,
     ) -> None:
         """Create the file under its temporary name and write the geometry."""
         _check_fields(fields, capacity)
@@ -77,16 +85,29 @@ class FieldSeries(GrowingFile):
         first_cell, all_cells = rows_before(world, mesh.cells)
         _, all_points = rows_before(world, mesh.points)
         extent = Extent(all_points, all_cells, mesh.corners, mesh.cell_type)
-        temporary = part_path(self.path)
-        layout: FileLayout | None = None
-        with raise_on_all_ranks(world):
-            if world.rank == 0:
-                layout = create_layout(
-                    temporary, extent, self._fields, on=on, capacity=capacity, dtype=self.dtype, units=units or {}
-                )
-        self._layout: FileLayout = world.bcast(layout)
-        self._file = ParallelFile(temporary, world, self.path)
+        self._compression, self._is_compressed = compression, False
+        attributes: dict[str, dict[str, Any]] = {name: {"Units": unit} for name, unit in (units or {}).items()}
+        if compression is not None:
+            attributes = {name: {**attributes.get(name, {}), **compression.attributes(name)} for name in fields}
+        self._create = partial(
+            create_layout,
+            extent=extent,
+            fields=self._fields,
+            on=on,
+            capacity=capacity,
+            dtype=self.dtype,
+            attributes=attributes,
+        )
+        self._layout, self._file = self._created(part_path(self.path))
         self._write_mesh(mesh, first_cell, is_last=first_cell + mesh.cells == all_cells)
+
+    def _created(self, path: Path) -> tuple[FileLayout, ParallelFile]:
+        """Create the file `path` and open it on all ranks (collective)."""
+        layout: FileLayout | None = None
+        with raise_on_all_ranks(self._world):
+            if self._world.rank == 0:
+                layout = self._create(path)
+        return self._world.bcast(layout), ParallelFile(path, self._world, self.path)
 
     def _write_mesh(self, mesh: MeshRows, first_cell: int, *, is_last: bool) -> None:
         """Write the geometry of this rank in blocks; the offset after the last cell belongs to the last cells."""
@@ -130,7 +151,12 @@ class FieldSeries(GrowingFile):
         for name, array in self._validated(values).items():
             row_bytes = self._fields[name] * self.dtype.itemsize
             offset = self._layout.fields[name] + row_bytes * (number * self._all_rows + self._first)
-            self._file.write(offset, array)
+            if self._compression is None or name not in self._compression.bounds:
+                self._file.write(offset, array)
+                continue
+            for begin in range(0, self._rows, _BLOCK):
+                block = self._compression.rounded(name, array[begin : begin + _BLOCK])
+                self._file.write(offset + begin * row_bytes, block)
         self._file.sync()
 
     def _commit_record(self, number: int) -> None:
@@ -140,6 +166,62 @@ class FieldSeries(GrowingFile):
         # All data of the step are on the disk; these six bytes commit it.
         self._file.write(self._layout.link, FileLayout.digits(number + 1))
         self._file.sync()
+
+    def compress(self, threads: int = 1) -> None:
+        """Close the file and, with a `compression`, replace it by a compressed one (collective).
+
+        The file is replaced at the end, atomically. `threads` are those of this rank.
+
+        Raises:
+            OSError, FormatError: on every rank, if any cannot read or write; the file remains as it was.
+        """
+        self.close()
+        if self._compression is None or self._is_compressed or not self.steps:
+            return
+        path = self.path = self._world.bcast(self.path)
+        with self._replacing() as temporary:
+            structure = partial(compressed_structure, steps=self.steps, rows=self._all_rows)
+            compress(path, temporary, self._world, threads, structure)
+        self._is_compressed = True
+
+    def reopen(self) -> None:
+        """Open the closed file for further states (collective); a compressed one is expanded.
+
+        OSError or FormatError on every rank if any cannot read or write.
+        """
+        if self._is_compressed:
+            with self._replacing() as temporary:
+                self._expand(temporary)
+            self._is_compressed = False
+        super().reopen()
+
+    def _expand(self, temporary: Path) -> None:
+        self._layout, self._file = self._created(temporary)
+        arrays: list[StoredArray] | None = None
+        with raise_on_all_ranks(self._world):
+            if self._world.rank == 0:
+                arrays = arrays_of(temporary, self.steps * self._all_rows)
+        with self._file:
+            expand(self.path, temporary, self._world, self._world.bcast(arrays))
+            with raise_on_all_ranks(self._world):
+                if self._world.rank == 0:
+                    self._commit_record(self.steps - 1)
+
+    @contextmanager
+    def _replacing(self) -> Iterator[Path]:
+        """Yield the temporary name of a file that replaces this one if the block succeeds on all ranks (collective)."""
+        temporary = part_path(self.path)
+        try:
+            yield temporary
+            with raise_on_all_ranks(self._world):
+                if self._world.rank == 0:
+                    self.path = publish(temporary, self.path)
+        except (OSError, FormatError):
+            if self._world.rank == 0:
+                with suppress(OSError):
+                    temporary.unlink()
+            raise
+        self.path = self._world.bcast(self.path)
 
     def _validated(self, values: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
         if set(values) != set(self._fields):

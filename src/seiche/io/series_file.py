@@ -18,6 +18,7 @@ import numpy.typing as npt
 from seiche.domain.world import World
 from seiche.errors import FormatError
 from seiche.io.arrays import check_structure, checked_dataset, values_of
+from seiche.io.compression import Compression, create_compressed
 from seiche.io.files import part_path, publish, replacing, sync_folder
 from seiche.io.mark import new_hdf5
 from seiche.io.parallel import ParallelFile
@@ -45,15 +46,17 @@ class SeriesFile:
         *,
         earlier: Path | None = None,
         end: float = np.inf,
+        compression: Compression | None = None,
     ) -> None:
         """Create the file for `capacity` states, each with data of these `shapes`; more states are possible.
 
-        It begins with the states of the file `earlier` up to the time `end` (s).
+        It begins with the states of the file `earlier` up to the time `end` (s). With a `compression`, data are rounded
+        when they are added, and `close` compresses the file.
 
         Raises:
             FormatError: the file `earlier` is invalid, or its data have other shapes.
         """
-        self.path, self._shapes, self._attributes = path, shapes, attributes
+        self.path, self._shapes, self._attributes, self._compression = path, shapes, attributes, compression
         if earlier is None:
             self._open(capacity, part_path(path))
         else:
@@ -67,6 +70,8 @@ class SeriesFile:
             self._offsets = {"time": int(times.id.get_offset())}
             for name, shape in self._shapes.items():
                 self._offsets[name] = reserve(file, name, (capacity, *shape), _DATA_TYPE)
+                if self._compression is not None:
+                    file[name].attrs.update(self._compression.attributes(name))
         self._file = ParallelFile(part, World.serial(), self.path)
         self._file.sync()
         sync_folder(part.parent)
@@ -78,6 +83,8 @@ class SeriesFile:
             self.reopen(2 * self._capacity)
         for name, values in data.items():
             values = np.asarray(values, _DATA_TYPE)
+            if self._compression is not None:
+                values = self._compression.rounded(name, values)
             self._file.write(self._offsets[name] + self._count * values.nbytes, values)
         self._file.sync()
         self._file.write(self._offsets["time"] + 8 * self._count, np.array([time], "<f8"))
@@ -108,10 +115,10 @@ class SeriesFile:
     def close(self) -> None:
         """Rename the file to its final name, without the space for states that were not written."""
         self._file.close()
-        if self._count == self._capacity:
+        if self._count == self._capacity and self._compression is None:
             self.path = publish(part_path(self.path), self.path)
         else:
-            _, self.path = complete_series(self.path, np.inf)
+            _, self.path = complete_series(self.path, np.inf, compressed=self._compression is not None)
 
 
 def states_until(times: npt.NDArray[Any], end: float) -> int:
@@ -123,8 +130,8 @@ def states_until(times: npt.NDArray[Any], end: float) -> int:
     return int(np.argmin([*is_complete, False]))
 
 
-def complete_series(path: Path, end: float) -> tuple[int, Path]:
-    """Rename the unfinished file of `path`, with the states up to the time `end` (s).
+def complete_series(path: Path, end: float, *, compressed: bool = False) -> tuple[int, Path]:
+    """Rename the unfinished file of `path`, with the states up to the time `end` (s), perhaps `compressed`.
 
     Returns the number of states and the final name.
 
@@ -143,7 +150,9 @@ def complete_series(path: Path, end: float) -> tuple[int, Path]:
             with replacing(part) as temporary, new_hdf5(temporary, libver="earliest") as copy:
                 copy.attrs.update(file.attrs)
                 for name, rows in series_data.items():
-                    series = copy.create_dataset(name, (count, *rows.shape[1:]), rows.dtype)
+                    create = create_compressed if compressed else h5py.Group.create_dataset
+                    series = create(copy, name, (count, *rows.shape[1:]), rows.dtype)
+                    series.attrs.update(rows.attrs)
                     for number in range(count):
                         series[number] = rows[number]
     return count, publish(part, path) if count else path

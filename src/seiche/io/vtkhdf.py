@@ -73,7 +73,7 @@ def create_layout(
     on: Literal["cells", "points"],
     capacity: int,
     dtype: np.dtype[Any],
-    units: Mapping[str, str],
+    attributes: Mapping[str, Mapping[str, Any]],
 ) -> FileLayout:
     """Create the file `path` without committed steps and return its layout.
 
@@ -84,7 +84,7 @@ def create_layout(
         on: whether the rows of a field are cells or points.
         capacity: largest number of steps.
         dtype: type of the fields.
-        units: unit of a field, stored as the attribute `Units` of its dataset.
+        attributes: attributes of the dataset of a field, such as its `Units`.
 
     Raises:
         OSError: the file cannot be created.
@@ -109,8 +109,7 @@ def create_layout(
         for name, components in fields.items():
             shape = (capacity * rows, components) if components > 1 else (capacity * rows,)
             field_offsets[name] = reserve(group, name, shape, dtype)
-            if name in units:
-                group[name].attrs["Units"] = units[name]
+            group[name].attrs.update(attributes.get(name, {}))
         times = _create_steps(file, extent, fields, data_name, rows=rows, capacity=capacity)
         root["Steps"] = h5py.SoftLink(_LINK)
     return FileLayout(points, connectivity, offsets, types, field_offsets, times, _find_link(path))

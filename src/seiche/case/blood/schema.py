@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from seiche.case.compressed import CompressedTable, ErrorTable
 from seiche.case.flow.schema import FlowCase, FlowOutput
 from seiche.case.quantities import (
     BendingModulus,
@@ -20,6 +21,7 @@ from seiche.case.quantities import (
     PositiveLength,
     PositiveModulus,
     PositiveTime,
+    PositiveVelocity,
     PositiveWaveNumber,
     SurfaceViscosity,
     Viscosity,
@@ -241,12 +243,20 @@ class Reservoir(Table):
     )
 
 
-class CellsOutput(Table):
+class CellErrors(ErrorTable):
+    """Largest absolute error of each component of the stored vectors of vertices."""
+
+    position: PositiveLength | None = Field(default=None, description="error of positions")
+    velocity: PositiveVelocity | None = Field(default=None, description="error of velocities")
+
+
+class CellsOutput(CompressedTable):
     """A time series of the surfaces of all cells, a VTKHDF file for each state, or of their positions (.pos)."""
 
     file: OutputName = Field(description="name in the output folder, with the step added: cells.vtkhdf, cells.pos")
     every: Interval = Field(description="time or steps between two states")
     positions_from: PositionsFrom = Field(default="geometry", description="origin, .pos only; as in [[cells]]")
+    absolute_error: CellErrors | None = Field(default=None, description="largest absolute errors")
 
     @model_validator(mode="after")
     def _known_ending(self) -> CellsOutput:
@@ -254,6 +264,8 @@ class CellsOutput(Table):
             raise ValueError(f'file: "{self.file}" must end with .vtkhdf or .pos')
         if "positions_from" in self.model_fields_set and not self.file.lower().endswith(".pos"):
             raise ValueError("positions_from is only allowed with a .pos file")
+        if self.compression != "none" and self.file.lower().endswith(".pos"):
+            raise ValueError(f'compression: is not allowed with "{self.file}", which is a text file')
         return self
 
 

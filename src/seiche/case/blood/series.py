@@ -15,6 +15,7 @@ from seiche.case.blood.positions import center_offset, origin_of, periods, thin_
 from seiche.case.blood.run import BloodRun
 from seiche.case.blood.schema import CellsOutput
 from seiche.case.blood.setup import BloodSetup
+from seiche.case.compressed import same
 from seiche.case.flow.series import ScheduledSeries
 from seiche.case.flow.wall import open_surface, wall_surface
 from seiche.case.output import OutputTarget
@@ -52,6 +53,8 @@ class CellsFile(ScheduledSeries):
     def __init__(self, folder: Path, table: CellsOutput, run: BloodRun, setup: BloodSetup, first_step: int) -> None:
         self.key, self.path = f'output.cells["{table.file}"]', folder / table.file
         self.schedule, self._from = Schedule(setup.steps_of(table.every)), table.positions_from
+        # Relative errors of positions would depend on the origin.
+        self._compression = table.compression_of(same(("velocity", *({"position"} & table.absolute_errors.keys()))))
         self._run, self._setup, self._first, self._solver = run, setup, first_step, run.solver
 
     @property
@@ -74,7 +77,7 @@ class CellsFile(ScheduledSeries):
         if self._first and on_root(world, self._has_later_states):
             self.path = continued(self.path.with_name(name), self._first)
         if earlier is not None and world.rank == 0 and (wall := wall_of(self._setup)) is not None:
-            write_surfaces(wall_path(self.path), wall)
+            write_surfaces(wall_path(self.path), wall, compression=self._compression)
         self.writer = SurfaceFiles(self.path, self._store, earlier)
         self._run.series[name] = self.path.name
 
@@ -102,7 +105,7 @@ class CellsFile(ScheduledSeries):
 
     def _store(self, path: Path, values: Any) -> None:
         if isinstance(values, CellSurfaces):
-            write_surfaces(path, values, UNITS)
+            write_surfaces(path, values, UNITS, self._compression)
             return
         sites = self._setup.vessel.sites
         shift = np.asarray(sites.origin) - origin_of(self._setup.vessel, self._from)

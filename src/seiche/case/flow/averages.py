@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.case.flow.openings import steps_of
-from seiche.case.flow.schema import AveragesOutput
+from seiche.case.flow.schema_output import AveragesOutput
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.schedule import Schedule
 from seiche.flow.solver import FlowSolver
@@ -45,6 +45,7 @@ class WindowAverages:
     def __init__(self, table: AveragesOutput, setup: FlowSetup, solver: FlowSolver) -> None:
         from seiche.flow.averages import WallAverages
 
+        self.table = table
         self._start, window, every = window_of(table, setup)
         self._windows, self._samples = Schedule(window), Schedule(every)
         self._units, self._sums, self._solver = setup.units, WallAverages(solver), solver

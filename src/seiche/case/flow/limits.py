@@ -101,9 +101,22 @@ def _output_violations(setup: FlowSetup) -> Iterator[str]:
                 select(table.where, setup.vessel.sites, f'output.fields["{table.file}"].where')
             except CaseError as error:
                 yield str(error)
+    yield from _error_violations(setup)
     yield from setup.short_intervals()
     if setup.case.time.steady and steps_of(setup.case.time.steady_interval, setup.units) < 0.5:
         yield f"time.steady_interval: is shorter than half a time step of {setup.units.step:.3g} s"
+
+
+def _error_violations(setup: FlowSetup) -> Iterator[str]:
+    """Yield a message for each absolute error of velocities above the peak velocity, if that is known."""
+    peak = setup.invariants.velocity_scale
+    for table in setup.case.output.fields:
+        error = table.absolute_errors.get("velocity", 0.0)
+        if peak and error > peak:
+            yield (
+                f'output.fields["{table.file}"].absolute_error.velocity: {error:.3g} m/s is above the peak velocity '
+                f"of {peak:.3g} m/s; choose a smaller error"
+            )
 
 
 def _average_violations(setup: FlowSetup) -> Iterator[str]:

@@ -13,7 +13,7 @@ from seiche.case.flow.averages import WindowAverages
 from seiche.case.flow.extraction import Extraction
 from seiche.case.flow.monitor import FlowMonitor
 from seiche.case.flow.picture import PictureData, capture, draw, picture_step
-from seiche.case.flow.schema import FieldOutput
+from seiche.case.flow.schema_output import FieldOutput
 from seiche.case.flow.schema_shapes import GENERATED_SURFACES
 from seiche.case.flow.series import AveragesFile, ExtractionFile, SiteFile, WallFile
 from seiche.case.flow.setup import FlowSetup
@@ -50,11 +50,9 @@ class FlowOutputs:
         """Yield the time series of the case."""
         output, setup, solver = self._setup.case.output, self._setup, self._solver
         for table in output.fields:
-            target, schedule = self._target("fields", table.file), Schedule(setup.steps_of(table.every))
-            yield SiteFile(target, schedule, table.fields, setup, solver, rows=self._rows(table))
+            yield SiteFile(self._target("fields", table.file), table, setup, solver, rows=self._rows(table))
         for surface in output.surface:
-            target, schedule = self._target("surface", surface.file), Schedule(setup.steps_of(surface.every))
-            yield WallFile(target, schedule, surface.fields, setup, solver, wall=self.wall)
+            yield WallFile(self._target("surface", surface.file), surface, setup, solver, wall=self.wall)
         for extraction in output.extraction:
             schedule = Schedule(setup.steps_of(extraction.every))
             values = Extraction(extraction, setup, solver, solver.world)

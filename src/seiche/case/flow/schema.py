@@ -12,16 +12,13 @@ from pydantic import Field, model_validator
 from seiche.case.flow.schema_extraction import ExtractionOutput
 from seiche.case.flow.schema_forces import ForceOutput
 from seiche.case.flow.schema_iolet import IoletTable, without_patterns
+from seiche.case.flow.schema_output import AveragesOutput, FieldOutput, SurfaceOutput
 from seiche.case.flow.schema_shapes import (
     ArteryTree,
     Bifurcation,
     Channel,
     Duct,
-    Nearest,
     PeriodicBox,
-    Plane,
-    Segment,
-    Sphere,
     TubeShape,
     WallsTable,
     opening_names,
@@ -37,21 +34,15 @@ from seiche.case.quantities import (
     PositiveTime,
     PositiveVelocity,
     Pressure,
-    StepsOrTime,
     VelocityVector,
     Viscosity,
 )
 from seiche.case.run_tables import CaseTable, OutputTable, RunTable
 from seiche.case.solids import Part
-from seiche.case.tables import FileName, FromList, OneOrMore, OutputName, PictureName, Table, check_unique_names
+from seiche.case.tables import FileName, FromList, OneOrMore, PictureName, Table, check_unique_names
 
 #: Tables of a case with cells.
 _CELL_TABLES = {"cells", "packing", "contact", "coupling", "reservoir"}
-
-FieldName = Literal[
-    "pressure", "density", "velocity", "shear_rate", "stress", "wall_shear_stress", "traction", "viscosity"
-]
-
 
 Shape = Annotated[TubeShape | Duct | Channel | PeriodicBox | Bifurcation | ArteryTree, Field(discriminator="kind")]
 
@@ -278,46 +269,6 @@ class FlowRun(RunTable):
         default="sites", description="balance the number of sites per rank, or their cost as measured at the start"
     )
     monitor_every: int = Field(default=512, ge=1, le=2**31, description="steps between checks (NaN, Mach number, mass)")
-
-
-Where = Annotated[Plane | Segment | Nearest | Sphere, Field(discriminator="kind")]
-
-
-class FieldOutput(Table):
-    """A time series of values at every fluid site, or at those that `where` selects, in SI units."""
-
-    file: OutputName = Field(description="VTKHDF file in the output folder")
-    every: Interval = Field(description="time or steps between two states")
-    fields: Annotated[tuple[FieldName, ...], FromList] = Field(
-        default=("pressure", "velocity"), min_length=1, description="fields to write"
-    )
-    where: Where | None = Field(default=None, description="selected sites; all by default")
-
-
-class SurfaceOutput(Table):
-    """A time series of values on the vessel wall, in SI units."""
-
-    file: OutputName = Field(description="VTKHDF file in the output folder")
-    every: Interval = Field(description="time or steps between two states")
-    fields: Annotated[tuple[Literal["wall_shear_stress", "traction", "pressure"], ...], FromList] = Field(
-        default=("wall_shear_stress",), min_length=1, description="fields to write"
-    )
-
-
-class AveragesOutput(Table):
-    """Means over time windows on the wall: wall shear stress, oscillatory shear index, relative residence time.
-
-    One state is written at the end of every window.
-    """
-
-    file: OutputName = Field(description="VTKHDF file in the output folder")
-    start: StepsOrTime = Field(default=0, description="time or steps before the first window")
-    window: Interval | None = Field(
-        default=None, description="length of a window; by default the period of the iolets, or the remaining run"
-    )
-    every: Interval | None = Field(
-        default=None, description="time or steps between two samples; 200 samples per window by default"
-    )
 
 
 class FlowOutput(OutputTable):

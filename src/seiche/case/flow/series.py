@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.compressed import same
 from seiche.case.flow.averages import FIELDS, WindowAverages
 from seiche.case.flow.extraction import Extraction
+from seiche.case.flow.schema_output import FieldOutput, SurfaceOutput
 from seiche.case.flow.setup import FlowSetup
 from seiche.case.flow.values import components, lattice_names, to_si, unit_names, warm_up
 from seiche.case.flow.wall import Wall
 from seiche.case.output import Output, OutputTarget, Scheduled
 from seiche.case.schedule import Schedule
+from seiche.errors import FormatError
 
 if TYPE_CHECKING:
     from seiche.domain.world import World
@@ -83,8 +87,14 @@ class Series(Output):
         return int(getattr(self.writer, "steps", 0))
 
     def finish(self) -> Sequence[Path]:
-        """Return the file if it contains a state."""
-        return (self.writer.path,) if self.writer is not None and self.states else ()
+        """Return the file if it contains a state, compressed if the case requests that."""
+        if self.writer is None or not self.states:
+            return ()
+        self._compress()
+        return (self.writer.path,)
+
+    def _compress(self) -> None:
+        """Compress the file if the case requests that (collective)."""
 
     def close(self) -> None:
         """Close the file."""
@@ -103,23 +113,43 @@ class ScheduledSeries(Scheduled, Series):
         return self.schedule.count(first, last)
 
 
+def compress(series: FieldSeries, setup: FlowSetup, solver: FlowSolver) -> None:
+    """Compress a file if its case requests that; if that fails, it remains as it is, and a warning is given."""
+    try:
+        series.compress(solver.world.threads(setup.case.run.threads))
+    except (OSError, FormatError) as error:
+        if solver.world.rank == 0:
+            warnings.warn(f"{series.path}: remains uncompressed: {error}", stacklevel=2)
+
+
 class FieldFile(ScheduledSeries):
     """A VTKHDF file of fields at sites or on the wall."""
 
     writer: FieldSeries | None = None
 
     def __init__(
-        self, target: OutputTarget, schedule: Schedule, names: Sequence[str], setup: FlowSetup, solver: FlowSolver
+        self,
+        target: OutputTarget,
+        table: FieldOutput | SurfaceOutput,
+        setup: FlowSetup,
+        solver: FlowSolver,
     ) -> None:
-        self.key, self.path, self.schedule, self._names = target.key, target.path, schedule, tuple(names)
+        self.key, self.path, self._names = target.key, target.path, tuple(table.fields)
+        self.schedule = Schedule(setup.steps_of(table.every))
+        self._compression = table.compression_of(same(table.fields))
         self._setup, self._solver = setup, solver
         self._snapshots: Snapshots | None = None
+
+    def _compress(self) -> None:
+        if self.writer is not None:
+            compress(self.writer, self._setup, self._solver)
 
     def _open(self, world: World, cells: CellGeometry, capacity: int, rows: npt.NDArray[np.int64] | None) -> None:
         from seiche.io.fields import FieldSeries
 
         sizes, units = components(self._names), unit_names(self._names)
-        self.writer = FieldSeries(self.path, world, cells, sizes, capacity, units=units)
+        options: dict[str, Any] = {"units": units, "compression": self._compression}
+        self.writer = FieldSeries(self.path, world, cells, sizes, capacity, **options)
         self._snapshots = self._solver.measures.snapshots(lattice_names(self._names), rows)
         warm_up(self._solver, self._snapshots, self._setup.case.output.in_flight)
 
@@ -202,6 +232,10 @@ class AveragesFile(Series):
     ) -> None:
         self.path, self._averages, self._setup, self._solver, self._wall = path, averages, setup, solver, wall
 
+    def _compress(self) -> None:
+        if self.writer is not None:
+            compress(self.writer, self._setup, self._solver)
+
     def next_after(self, step: int) -> int:
         """Return the next sample or end of a window."""
         return self._averages.next_after(step)
@@ -222,7 +256,8 @@ class AveragesFile(Series):
         wall, sizes = self._wall(), {name: count for name, (count, _) in FIELDS.items()}
         units = {name: unit for name, (_, unit) in FIELDS.items()}
         cells = Triangles(wall.vertices, wall.faces)
-        self.writer = FieldSeries(self.path, self._solver.world, cells, sizes, capacity, units=units)
+        options: dict[str, Any] = {"units": units, "compression": self._averages.table.compression_of(same(FIELDS))}
+        self.writer = FieldSeries(self.path, self._solver.world, cells, sizes, capacity, **options)
 
     def _take(self) -> Job:
         """Compute the means and begin the next window."""

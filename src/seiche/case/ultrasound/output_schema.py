@@ -8,11 +8,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from seiche.case.quantities import Length
+from seiche.case.compressed import CompressedTable, ErrorTable, WaveErrors
+from seiche.case.quantities import Length, PositivePressure
 from seiche.case.run_tables import OutputTable, SnapshotTable
 from seiche.case.tables import OneOrMore, OutputName, PictureName
 
 Axis = Literal["x", "y", "z"]
+
+
+class PressureErrors(ErrorTable):
+    """Largest absolute error of stored values."""
+
+    pressure: PositivePressure | None = Field(default=None, description="error of the pressure")
 
 
 class PressureSnapshots(SnapshotTable):
@@ -27,6 +34,7 @@ class PressureSnapshots(SnapshotTable):
     normal: Axis | None = Field(default=None, description="axis normal to the plane; that with the fewest points")
     at: Length | None = Field(default=None, description="position of the plane on that axis; the middle by default")
     volume: bool = Field(default=False, description="the whole grid of three axes instead of a plane")
+    absolute_error: PressureErrors | None = Field(default=None, description="largest absolute errors")
 
     @model_validator(mode="after")
     def _plane_or_volume(self) -> PressureSnapshots:
@@ -35,10 +43,11 @@ class PressureSnapshots(SnapshotTable):
         return self
 
 
-class UltrasoundOutput(OutputTable):
-    """Output of a run."""
+class UltrasoundOutput(OutputTable, CompressedTable):
+    """Output of a run; `compression` and the errors are those of the results in `file`."""
 
     file: OutputName = Field(default="result.h5", description="records and medium, HDF5 in SI units")
+    absolute_error: WaveErrors | None = Field(default=None, description="largest absolute errors")
     picture: PictureName | None = Field(default=None, description="figure of the field, a .png, .pdf or .svg")
     snapshots: Annotated[tuple[PressureSnapshots, ...], OneOrMore] = Field(
         default=(), description="time series of the pressure"

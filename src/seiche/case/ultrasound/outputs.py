@@ -15,6 +15,7 @@ from seiche.case.ultrasound.places import sensor_places
 from seiche.case.ultrasound.setup import UltrasoundSetup, decompose
 from seiche.case.ultrasound.sources import CurvedSource
 from seiche.case.ultrasound.target import sonication_of, steering_results, target_results
+from seiche.io.compression import store_array
 from seiche.io.files import replacing
 from seiche.io.mark import new_hdf5
 from seiche.report.display_units import display_unit
@@ -198,9 +199,9 @@ class ResultFile(Final):
             if (places := sensor_places(self._setup)) is not None:
                 file["sensor_position"] = places
                 file["sensor_position"].attrs["unit"] = "m"
+            compression = self._setup.case.output.compression_of({name: _quantity_of(name) for name in arrays})
             for name, values in [*arrays.items(), *((k, v) for k, v in media.items() if v is not None)]:
-                file[name] = np.asarray(values)
-                file[name].attrs["unit"] = unit_of(name)
+                store_array(file, name, np.asarray(values), compression).attrs["unit"] = unit_of(name)
 
     def _draw(self, path: Path, name: str, arrays: Arrays) -> None:
         setup, grid = self._setup, self._setup.grid
@@ -243,6 +244,11 @@ class ResultFile(Final):
 def unit_of(name: str) -> str:
     """Return the SI unit of a result."""
     return _UNITS[name] if name in _UNITS else _UNITS[name[0]]
+
+
+def _quantity_of(name: str) -> str:
+    """Return the quantity of a result, a key of `absolute_error` for pressures and velocities."""
+    return {"Pa": "pressure", "m/s": "velocity"}.get(unit_of(name), name)
 
 
 def label_of(focus: dict[str, Any]) -> str:

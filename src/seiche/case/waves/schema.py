@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from seiche.case.compressed import WaveErrors
 from seiche.case.quantities import (
     Density,
     Energy,
@@ -265,6 +266,7 @@ class SnapshotOutput(SnapshotTable):
 
     normal: Axis = Field(default="y", description="axis normal to the plane")
     at: Length | None = Field(default=None, description="position of the plane on that axis; the middle by default")
+    absolute_error: WaveErrors | None = Field(default=None, description="largest absolute errors")
 
 
 class PeakOutput(Table):
