@@ -7,6 +7,7 @@ import pytest
 from seiche.domain.links import check_sites
 from seiche.domain.shapes import bifurcation_surface, box, channel, duct, sites_from_distance, tube
 from seiche.domain.sites import LINK_VECTORS, IoletPlane, LinkKind
+from seiche.domain.tube_union import CenterlineTube
 from seiche.domain.voxelise import voxelise
 from seiche.errors import CaseError
 
@@ -155,3 +156,14 @@ def test_bifurcation_without_a_sac_is_smaller_and_still_whole():
     assert len(surface.boundary_loops()) == 3
     assert surface.volume < bifurcation_surface(resolution=3e-4)[0].volume - 3e-8
     check_sites(voxelise(surface, 3e-4, planes)[0])
+
+
+def test_distances_in_blocks_equal_those_from_all_segments():
+    random = np.random.default_rng(3)
+    tube = CenterlineTube(np.cumsum(random.normal(size=(20, 3)), axis=0), 0.3)
+    centers = tube.points[random.integers(20, size=40)] + random.normal(size=(40, 3))
+    inside = random.normal(size=(40, 50, 3))
+    inside *= 0.8 / np.maximum(np.linalg.norm(inside, axis=2, keepdims=True), 0.8)
+    positions = (centers[:, None] + inside).reshape(-1, 3)
+    in_blocks = tube.distance_in_blocks(positions, np.arange(0, 2001, 50), centers, 0.8)
+    np.testing.assert_array_equal(in_blocks, tube.distance(positions))

@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 
-from seiche.backend.host_threads import on_threads, pieces_of
 from seiche.domain.sites import IoletPlane
 from seiche.domain.surface import Floats, Surface
 from seiche.domain.tube_union import CenterlineTube, is_rim_of, smooth_union, triple
@@ -26,7 +25,7 @@ BEND_ANGLE = np.radians(25.0)
 LEAN_ANGLE = np.radians(6.0)
 _SEGMENTS = 32
 #: Nodes of the meshing grid along each side of a block.
-_BLOCK = 8
+_BLOCK = 4
 
 
 def bifurcation_surface(
@@ -123,15 +122,17 @@ def _field(tubes: Sequence[CenterlineTube], widths: Sequence[float], nodes: Floa
     ends = [np.minimum(np.arange(0, n, _BLOCK) + _BLOCK, n) - 1 for n in nodes.shape[:3]]
     starts = [np.arange(0, n, _BLOCK) for n in nodes.shape[:3]]
     centers = 0.5 * (nodes[np.ix_(*starts)] + nodes[np.ix_(*ends)])
-    block_values = smooth_union(tubes, widths, centers.reshape(-1, 3)).reshape(centers.shape[:3])
+    centers = centers.reshape(-1, 3)
+    block = np.arange(len(centers)).reshape([len(start) for start in starts])
     for axis, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        block_values = np.repeat(block_values, end - start + 1, axis=axis)
-    field = block_values.reshape(-1)
-    near_blocks = np.flatnonzero(np.abs(field) <= np.sqrt(3.0) * (0.5 * (_BLOCK - 1) + 1.1) * spacing)
-    positions = nodes.reshape(-1, 3)
-
-    def evaluate(piece: slice) -> None:
-        field[near_blocks[piece]] = smooth_union(tubes, widths, positions[near_blocks[piece]])
-
-    on_threads(evaluate, pieces_of(len(near_blocks)))
+        block = np.repeat(block, end - start + 1, axis=axis)
+    block = block.reshape(-1)
+    field = smooth_union([tube.distance(centers) for tube in tubes], widths)[block]
+    reach = np.sqrt(3.0) * 0.5 * (_BLOCK - 1) * spacing
+    near_blocks = np.flatnonzero(np.abs(field) <= reach + np.sqrt(3.0) * 1.1 * spacing)
+    near_blocks = near_blocks[np.argsort(block[near_blocks], kind="stable")]
+    number, first = np.unique(block[near_blocks], return_index=True)
+    first, positions = np.append(first, len(near_blocks)), nodes.reshape(-1, 3)[near_blocks]
+    distances = [tube.distance_in_blocks(positions, first, centers[number], reach) for tube in tubes]
+    field[near_blocks] = smooth_union(distances, widths)
     return field
