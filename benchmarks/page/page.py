@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.page.blood import blood_part, draw_compared, ranks_part
+from benchmarks.page.blood_largest import largest_part
 from benchmarks.page.movement import movement_page
 from benchmarks.page.peers import peers_part
 from benchmarks.page.plots import plots
@@ -71,10 +72,11 @@ def page(
     gradients: Sequence[Result[GradientRow]] = (),
     peers: Sequence[Result[PeerRow]] = (),
     trees: Sequence[tuple[Path, dict[str, Any]]] = (),
+    largest: Sequence[tuple[Path, dict[str, Any]]] = (),
 ) -> str:
     """Return the text of the performance page."""
     sections = [_section(result) for result in results] or [NOTHING]
-    cells = (tree_part(trees), blood_part(blood), ranks_part(blood_ranks))
+    cells = (tree_part(trees), blood_part(blood), largest_part(largest), ranks_part(blood_ranks))
     sound = (ultrasound_part(ultrasound, ultrasound_ranks), waves_part(waves), gradient_part(gradients))
     other_parts = (*cells, *sound, peers_part(peers))
     return "\n".join([_INTRODUCTION, *sections, *filter(None, other_parts)])
@@ -177,8 +179,8 @@ def pages(root: Path) -> dict[Path, str]:
     blood_ranks = read_results(folder, "blood-ranks", bench_blood_ranks.BloodRanksRow)
     gradients = read_results(folder, "waves-gradient", GradientRow)
     peers = read_results(folder, "peers", PeerRow)
-    trees = read_documents(folder, "flow tree")
-    parts = (blood, ultrasound, waves, ultrasound_ranks, blood_ranks, gradients, peers, trees)
+    trees, largest = read_documents(folder, "flow tree"), read_documents(folder, "blood-largest")
+    parts = (blood, ultrasound, waves, ultrasound_ranks, blood_ranks, gradients, peers, trees, largest)
     return {
         target / "index.md": page(results, *parts),
         target / "movement.md": movement_page(root / "benchmarks" / "machines", folder),
