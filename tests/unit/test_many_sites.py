@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from seiche.domain.site_owners import SiteOwners
-from seiche.domain.site_rows import SiteRows
+from seiche.domain.site_rows import rows_of
 from seiche.errors import CaseError
 from seiche.flow.region import MAX_SITES, Region, check_parts
 from seiche.flow.velocity_set import D3Q19
@@ -40,7 +40,7 @@ class Sites(SimpleNamespace):
 @pytest.fixture(scope="module")
 def region() -> Region:
     ends = np.full(COLUMNS, SHAPE[2], np.int32)
-    rows = SiteRows(SHAPE, (True, False, False), np.arange(COLUMNS + 1), np.zeros_like(ends), ends)
+    rows = rows_of(SHAPE, (True, False, False), np.arange(COLUMNS + 1), np.zeros_like(ends), ends)
     sites: Any = Sites(
         rows=rows,
         shape=SHAPE,

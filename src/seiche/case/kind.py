@@ -22,6 +22,7 @@ from seiche.case.output import Output, StateMonitor
 from seiche.case.source import CaseFile
 from seiche.case.steering import Control, Steering
 from seiche.case.tables import Table
+from seiche.domain.emulation import emulate_ranks
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.halo.exchange import HaloExchange
@@ -257,6 +258,11 @@ class PlannedCase(ABC):
     @abstractmethod
     def rank(self, world: World, device: str) -> tuple[PlannedRank, str]:
         """Return the operations of a rank, and the layout; CaseError as for `check_ranks` (collective)."""
+
+    def all_ranks(self, ranks: int, device: str) -> tuple[list[PlannedRank], str]:
+        """Return the operations of all ranks, and the layout; CaseError as for `check_ranks`."""
+        plans = emulate_ranks(ranks, lambda world: self.rank(world, device))
+        return [rank for rank, _ in plans], plans[0][1]
 
     def shares(self, layout: str) -> dict[str, float]:
         """Return the known fractions of the memory bandwidth that stages reach on a GPU, by stage."""

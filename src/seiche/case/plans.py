@@ -10,7 +10,6 @@ from seiche.backend import parse_device
 from seiche.case.kind import PlannedCase
 from seiche.case.kinds import kind_of
 from seiche.case.load import read_source
-from seiche.domain.emulation import emulate_ranks
 from seiche.observe.plan import RunPlan
 
 
@@ -37,10 +36,9 @@ class CasePlans:
         """Return the operations and the memory of each rank in a step; CaseError if the case cannot run on `ranks`."""
         planned = self.planned
         planned.check_ranks(ranks)
-        plans = emulate_ranks(ranks, lambda world: planned.rank(world, self._device.planned))
-        layout = plans[0][1]
+        plans, layout = planned.all_ranks(ranks, self._device.planned)
         return RunPlan(
-            tuple(rank for rank, _ in plans),
+            tuple(plans),
             self.gpu,
             planned.setup.case.run.transport,
             planned.item,

@@ -142,8 +142,11 @@ def predict_case(
         try:
             fixed = case.plan(count)
             step = predict_step(fixed, machine, ranks_per_node=ranks_per_node, scales=scales)
-            grown = magnified(fixed, count / (strong[0].ranks if strong else count), case.dimensions)
-            weak.append(predict_step(grown, machine, ranks_per_node=ranks_per_node, scales=scales))
+            if strong:
+                grown = magnified(fixed, count / strong[0].ranks, case.dimensions)
+                weak.append(predict_step(grown, machine, ranks_per_node=ranks_per_node, scales=scales))
+            else:
+                weak.append(step)
             strong.append(step)
             plan = fixed
         except CaseError as error:

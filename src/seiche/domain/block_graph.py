@@ -62,6 +62,19 @@ class BlockGraph:
         both = (np.concatenate(ends), np.concatenate(ends[::-1]))
         return coo_array((np.concatenate([links, links]), both), shape=(count, count)).tocsr()
 
+    def links_between(self, owner: npt.NDArray[Any]) -> tuple[Indices, Indices, Indices]:
+        """Return the links between cubes of different `owner` (v,): both owners (m,) and numbers of links (m,).
+
+        A pair of owners may occur several times, in any order.
+        """
+        pairs = [np.zeros((3, 0), np.int64)]
+        for vector, links in zip(_OFFSETS, self.links.T, strict=True):
+            other = self.blocks.neighbours(vector, self.blocks)
+            cube = np.flatnonzero((links > 0) & (owner != owner[other]))
+            pairs.append(np.stack([owner[cube], owner[other[cube]], links[cube]]).astype(np.int64))
+        first, second, links = np.concatenate(pairs, axis=1)
+        return first, second, links
+
     def owners(self, owner_of_block: npt.NDArray[Any]) -> SiteOwners:
         """Return the owners of the sites from those of the cubes (v,), which are the same on all ranks (collective)."""
         rows, owner = self.rows, np.ascontiguousarray(owner_of_block, np.int32)

@@ -12,7 +12,7 @@ import numpy as np
 from seiche.domain.candidates import TOUCH_TOLERANCE, CandidateNodes, Floats, WallHits
 from seiche.domain.host_passes import offsets, run_pass
 from seiche.domain.set_up_ranks import own_share
-from seiche.domain.site_rows import Indices, SiteRows, Triple, joined_rows
+from seiche.domain.site_rows import Indices, SiteRows, Triple, joined_rows, rows_of
 from seiche.domain.sites import LINK_VECTORS
 from seiche.kernels.registry import sites as registry
 
@@ -84,7 +84,7 @@ class ShapeWall:
         begin, end = np.empty(first[-1], np.int32), np.empty(first[-1], np.int32)
         spec = registry.fluid_runs(self.name, fill=True)
         run_pass(spec, rows, first=first, counts=None, begin=begin, end=end, **common)
-        return joined_rows(SiteRows(shape, periodic, first, begin, end))
+        return joined_rows(rows_of(shape, periodic, first, begin, end))
 
     def roots(self, lattice: CandidateNodes, node: Indices, direction: Indices) -> tuple[Floats, Floats]:
         """Return fractions (p,) and normals (p, 3) of the links from the ascending `node` (p,) along `direction`."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from seiche.domain.candidates import TOUCH_TOLERANCE
 from seiche.domain.host_passes import offsets, run_pass
 from seiche.domain.set_up_ranks import own_share, set_up_world
-from seiche.domain.site_rows import Coords, Indices, SiteRows, joined_rows
+from seiche.domain.site_rows import Coords, Indices, SiteRows, joined_rows, rows_of
 from seiche.domain.surface import Floats, Surface, subdivided
 from seiche.kernels.registry import sites as registry
 from seiche.set_up import set_up_stage
@@ -102,7 +102,7 @@ def _wound(
     begin, end = np.empty(target[-1], np.int32), np.empty(target[-1], np.int32)
     spec = registry.wound_runs(fill=True)
     run_pass(spec, count, target=target, counts=None, open=None, begin=begin, end=end, **common)
-    return SiteRows(shape, periodic, target, begin, end)
+    return rows_of(shape, periodic, target, begin, end)
 
 
 def _by_winding_number(scaled: Surface, shape: tuple[int, int, int]) -> Coords:

@@ -8,6 +8,7 @@ V + S (a + b + c)/4 + ... (Blaschke's kinematic formula). Curvature terms are ne
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -42,15 +43,26 @@ class Occupancy:
     lanes: int
 
 
+#: Results for the site sets that exist, which do not change.
+_counted: WeakKeyDictionary[SiteSet, dict[tuple[int, int], Occupancy]] = WeakKeyDictionary()
+
+
 def occupancy(sites: SiteSet, edge: int, run: int = 1) -> Occupancy:
     """Return the tiles of `edge`^3 sites that contain fluid, and their lanes in runs of `run` adjacent ones."""
     if isinstance(sites, SizedSites):
         return _estimate(sites, edge, run)
-    rows = sites.rows
-    tiles, (cube, first) = cubes_of(rows, edge), rows.segments(edge)
-    counts = np.bincount(tiles.find(cube), np.diff(first, append=len(rows)), len(tiles))
-    walled = counts < edge**3
-    walled[tiles.find(rows.coords_of(sites.boundary) // edge)] = True
+    counted = _counted.setdefault(sites, {})
+    if (edge, run) not in counted:
+        counted[edge, run] = _count(sites, edge, run)
+    return counted[edge, run]
+
+
+def _count(sites: SiteSet, edge: int, run: int) -> Occupancy:
+    rows, tiles = sites.rows, cubes_of(sites.rows, edge)
+    cube, first = rows.segments(edge)
+    tile = tiles.find(cube)
+    walled = np.bincount(tile, np.diff(first, append=len(rows)), len(tiles)) < edge**3
+    walled[tile[np.searchsorted(first, sites.boundary, side="right") - 1]] = True
     lanes = len(cuboids_of(rows, _lanes_of_run(edge, run))) * run if edge > 1 else len(sites)
     return Occupancy(len(tiles), int(np.count_nonzero(walled)), lanes)
 

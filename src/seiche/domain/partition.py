@@ -37,6 +37,8 @@ _MIN_VERTICES, _MAX_VERTICES, _SITES_PER_VERTEX, _MIN_VERTICES_PER_PART = 60_000
 _MAX_WEIGHT = 1 << 30
 #: A METIS partition is accepted up to this ratio of the heaviest part to the mean, or if it is as even as the curve's.
 _IMBALANCE = 1.02
+#: Up to this many parts METIS makes the best of several cuts; a cut into more parts takes half a minute.
+_MAX_PARTS_OF_BEST_CUT = 1024
 #: Up to this many parts recursive bisection is tried first: on vessels it cuts 5 to 30 % fewer links than k-way.
 _MAX_BISECTED_PARTS = 64
 
@@ -189,7 +191,7 @@ def _metis(graph: Any, weights: Weights, parts: int, recursive: bool) -> npt.NDA
         eweights=graph.data,
         recursive=recursive,
         # The best of five cuts is cheap after coarsening and saves up to a tenth of the links.
-        options=pymetis.Options(seed=1, ncuts=5, ufactor=5),
+        options=pymetis.Options(seed=1, ncuts=5 if parts <= _MAX_PARTS_OF_BEST_CUT else 1, ufactor=5),
     )
     return np.asarray(part, np.int32)
 

@@ -28,13 +28,13 @@ Triple = tuple[int, int, int]
 class SiteRows:
     """Sites inside the box `shape`, with links that wrap along the `periodic` axes.
 
-    - `first` (nx ny + 1,) int64: number of the first run of each row x ny + y, and the number of runs
+    - `row` (r,) int64: row x ny + y of each run, ascending
     - `begin`, `end` (r,) int32: first z of each run, and the z after its last one
     """
 
     shape: Triple
     periodic: tuple[bool, bool, bool]
-    first: Indices
+    row: Indices
     begin: Coords
     end: Coords
 
@@ -43,8 +43,8 @@ class SiteRows:
         shape: Triple, periodic: tuple[bool, bool, bool], row: Indices, begin: npt.NDArray[Any], end: npt.NDArray[Any]
     ) -> SiteRows:
         """Return the sites of the runs in the ascending rows `row` (r,)."""
-        first = offsets(np.bincount(row, minlength=shape[0] * shape[1]))
-        return SiteRows(shape, periodic, first, np.asarray(begin, np.int32), np.asarray(end, np.int32))
+        rows = np.asarray(row, np.int64)
+        return SiteRows(shape, periodic, rows, np.asarray(begin, np.int32), np.asarray(end, np.int32))
 
     @staticmethod
     def of_coords(shape: Triple, periodic: tuple[bool, bool, bool], coords: Coords) -> SiteRows:
@@ -72,9 +72,12 @@ class SiteRows:
         return offsets(self.end - self.begin)
 
     @cached_property
-    def row(self) -> Indices:
-        """Return the row of each run (r,)."""
-        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+    def first(self) -> Indices:
+        """Return the first run of each row of the box, and the number of runs, (nx ny + 1,).
+
+        The sites of one rank do without it, because it may be much larger than they are.
+        """
+        return offsets(np.bincount(self.row, minlength=self.shape[0] * self.shape[1]))
 
     @cached_property
     def _first_nodes(self) -> Indices:
@@ -88,8 +91,7 @@ class SiteRows:
     @property
     def members(self) -> dict[str, Any]:
         """Return the arguments of kernels."""
-        arrays = {"first": self.first, "begin": self.begin, "end": self.end, "site": self.site, "row": self.row}
-        return {**arrays, "shape": self.shape, "periodic": self.periodic}
+        return {**members_of_runs(self), "first": self.first}
 
     def coords(self, low: Triple = (0, 0, 0)) -> Coords:
         """Return the coordinates (n, 3) of all sites, minus `low`."""
@@ -110,9 +112,8 @@ class SiteRows:
     def neighbours(self, vector: npt.NDArray[Any], own_rows: SiteRows) -> Coords:
         """Return the site (n,) at x + `vector` for all sites x of `own_rows`, -1 where there is none; links wrap."""
         out, step = np.empty(len(own_rows), np.int32), tuple(int(value) for value in vector)
-        run_pass(
-            registry.run_neighbours(), len(own_rows.begin), own=own_rows.members, all=self.members, vector=step, out=out
-        )
+        members = {"own": members_of_runs(own_rows), "all": self.members, "vector": step, "out": out}
+        run_pass(registry.run_neighbours(), len(own_rows.begin), **members)
         return out
 
     def find(self, coords: Indices, *, wrap: bool = False) -> Indices:
@@ -220,11 +221,21 @@ class SiteRows:
         return piece, other, links
 
 
+def rows_of(shape: Triple, periodic: tuple[bool, bool, bool], first: Indices, begin: Coords, end: Coords) -> SiteRows:
+    """Return the sites of runs of which `first` (nx ny + 1,) are the first ones of all rows, and their number."""
+    return SiteRows(shape, periodic, np.repeat(np.arange(len(first) - 1), np.diff(first)), begin, end)
+
+
+def members_of_runs(rows: SiteRows) -> dict[str, Any]:
+    """Return the arguments of kernels that visit runs and find none by its row."""
+    arrays = {"begin": rows.begin, "end": rows.end, "site": rows.site, "row": rows.row}
+    return {"first": None, **arrays, "shape": rows.shape, "periodic": rows.periodic}
+
+
 def part_of(rows: SiteRows, runs: range) -> SiteRows:
     """Return the sites of some consecutive runs, numbered from 0."""
-    first = np.clip(rows.first, runs.start, runs.stop) - runs.start
-    own_runs = slice(runs.start, runs.stop)
-    return SiteRows(rows.shape, rows.periodic, first, rows.begin[own_runs], rows.end[own_runs])
+    own = slice(runs.start, runs.stop)
+    return SiteRows(rows.shape, rows.periodic, rows.row[own], rows.begin[own], rows.end[own])
 
 
 def joined_rows(part: SiteRows) -> SiteRows:

@@ -28,6 +28,11 @@ CHUNK = 1 << 21
 _MAX_SPREAD = 4
 
 
+def buffer_bytes(sites: int, real: str) -> int:
+    """Return the device memory (B) of the observation of `sites` sites: columns of a chunk, and items."""
+    return COLUMNS * max(1, min(CHUNK, sites)) * np.dtype(real).itemsize + 8 * sites
+
+
 class Observation:
     """Observation of the state before a step; halos must be current."""
 

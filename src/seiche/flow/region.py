@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from seiche.domain.host_passes import offsets, run_pass
 from seiche.domain.site_owners import RankSites, SiteOwners
-from seiche.domain.site_rows import SiteRows
+from seiche.domain.site_rows import SiteRows, members_of_runs
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -119,7 +119,7 @@ class Region:
         own_rows, pieces = self.own_rows, self.pieces
         counts, runs = np.zeros(len(own_rows.begin), np.int32), len(own_rows.begin)
         common = {
-            "own": own_rows.members, "all": self.sites.rows.members, "start": pieces.start, "end": pieces.end,
+            "own": members_of_runs(own_rows), "all": self.sites.rows.members, "start": pieces.start, "end": pieces.end,
             "vector": tuple(int(value) for value in self.velocity_set.vectors[q]), "pieces": len(pieces.start),
         }  # fmt: skip
         run_pass(remote_links(fill=False), runs, first=None, counts=counts, rows=None, sites=None, **common)

@@ -16,7 +16,7 @@ from seiche.domain.partition import owners
 from seiche.domain.sharing import on_root
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
-from seiche.flow.choice import choose_layout, make_layout, tile_edge
+from seiche.flow.choice import LayoutName, choose_layout, make_layout, tile_edge
 from seiche.flow.component_mass import ComponentMass
 from seiche.flow.immersion import Contrast, Immersion
 from seiche.flow.iolet_stages import IoletStages
@@ -102,13 +102,10 @@ class FlowSolver(SolverBase):
         lattice, store = VELOCITY_SETS[model.velocity_set], self.precision.storage
         chosen = partial(choose_layout, sites, layout, store, device, lattice, model=model, immersed=immersed)
         self.layout = on_root(self.world, chosen)
-        owner = owners(sites, self.world, method=partition, weights=weights, block=tile_edge(self.layout))
-        check_parts(owner)
-        self.region = Region(sites, owner, self.world.rank, lattice)
+        self._divide(self.layout, method=partition, weights=weights)
         self.owned: npt.NDArray[np.int64] = self.region.owned
         self.items, self.total_items = len(self.owned), len(sites)
         self._openings = self.region.openings(self.world)
-        self.populations = make_layout(self.layout, self.backend, self.world, self.region, self.precision)
         self.step = self.phase = 0
         self._physics = Physics(self.backend, self.populations, model, self.precision.compute)
         subdomain, real = (self.backend, self.populations, self.region), self.precision.compute
@@ -127,11 +124,15 @@ class FlowSolver(SolverBase):
         self._prepare_messages()
         self.populations.start(model.initial_density, model.initial_velocity)
 
-    def _assemble(self, transport: str) -> None:
-        """Set up the halo and the builders of stages.
+    def _divide(self, layout: LayoutName, **options: Any) -> None:
+        """Set the sites of this rank and the layout of their populations (collective)."""
+        owner = owners(self.sites, self.world, block=tile_edge(layout), **options)
+        check_parts(owner)
+        self.region = Region(self.sites, owner, self.world.rank, VELOCITY_SETS[self.model.velocity_set])
+        self.populations = make_layout(layout, self.backend, self.world, self.region, self.precision)
 
-        All ranks raise CaseError for invalid moving walls (collective).
-        """
+    def _assemble(self, transport: str) -> None:
+        """Set up the halo and the builders of stages; CaseError on all ranks for invalid moving walls (collective)."""
         backend, world, populations, physics = self.backend, self.world, self.populations, self._physics
         compute, storage, region, model = self.precision.compute, self.precision.storage, self.region, self.model
         precision, boundary_precision = (compute, storage), (compute, populations.boundary_precision)
@@ -140,9 +141,8 @@ class FlowSolver(SolverBase):
         bodies, self._forces = model.walls.bodies, None
         if bodies:
             self._forces = WallForces(backend, populations, region, bodies, precision=boundary_precision, world=world)
-        self._walls = walls = WallStages(
-            backend, populations, region, model.walls, precision=boundary_precision, world=world
-        )
+        walls = WallStages(backend, populations, region, model.walls, precision=boundary_precision, world=world)
+        self._walls = walls
         iolets = IoletStages(backend, populations, self.iolets, physics, precision=precision)
         sweep = (backend, populations, self.halo, physics)
         self._steps = Steps(*sweep, precision=precision, walls=walls, iolets=iolets, timers=self.timers)

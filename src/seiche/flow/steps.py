@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from seiche.backend import Backend
+from seiche.backend.base import Kernel
 from seiche.flow.iolet_stages import IoletStages
 from seiche.flow.layout import Layout
 from seiche.flow.physics import Physics
@@ -37,6 +38,11 @@ from seiche.observe.stage import Stage
 from seiche.observe.timers import StageTimers
 
 Action = Callable[[], None]
+
+
+def swept_bytes(kernel: Kernel, sites: int, addressing: float) -> int:
+    """Return the memory traffic of a sweep over `sites` sites with tables of `addressing` bytes."""
+    return int(kernel.bytes_per_item * sites + addressing)
 
 
 class Steps:
@@ -182,13 +188,16 @@ class Steps:
             ],
         )
 
+    def sweep_kernel(self, phase: int) -> Kernel:
+        """Return the kernel of streaming and collision in a step of this phase."""
+        physics = self._physics
+        policies = (*self._precision, physics.relaxation, physics.force)
+        name = self._layout.kernel_name(phase)
+        return self._backend.load(registry.stream_collide(name, *policies, **physics.options))  # type: ignore[arg-type]
+
     def _sweeps(self, phase: int) -> tuple[list[Stage], list[Stage]]:
         """Return the streaming and collision stages for the sites that need no message and for the other sites."""
-        layout, physics = self._layout, self._physics
-        policies = (*self._precision, physics.relaxation, physics.force)
-        kernel = self._backend.load(
-            registry.stream_collide(layout.kernel_name(phase), *policies, **physics.options)  # type: ignore[arg-type]
-        )
+        layout, physics, kernel = self._layout, self._physics, self.sweep_kernel(phase)
         members = {"relaxation": physics.relaxation_members, "force": physics.force_members}
         arguments = self._backend.pack(kernel, layout=layout.members(phase), **members)
         addressing = layout.addressing_bytes(phase) / max(layout.items, 1)
@@ -198,8 +207,8 @@ class Steps:
                 return []
             sites = layout.sites_per_item
             action = kernel.bind(arguments, begin // sites, end // sites)
-            fluid = np.count_nonzero((layout.item >= begin) & (layout.item < end))
-            return [Stage(name, action, int(kernel.bytes_per_item * fluid + addressing * (end - begin)), after)]
+            fluid = int(np.count_nonzero((layout.item >= begin) & (layout.item < end)))
+            return [Stage(name, action, swept_bytes(kernel, fluid, addressing * (end - begin)), after)]
 
         return (
             sweep("stream-collide interior", 0, layout.interior, ()),

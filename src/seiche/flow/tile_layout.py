@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from seiche.backend import Array, Backend
 from seiche.domain.host_passes import run_pass
-from seiche.domain.site_rows import SiteRows, distinct_numbers, runs_in_columns
+from seiche.domain.site_rows import SiteRows, distinct_numbers, members_of_runs, runs_in_columns
 from seiche.domain.sites import SiteSet
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -56,10 +56,8 @@ def items_in_tiles(
     t is the `number` (tiles,) of its tile, and `keys` (tiles,), ascending, are the numbers of the tiles in the box.
     """
     item = np.empty(len(rows), np.int64)
-    run_pass(
-        tile_items(), len(rows.begin), rows=rows.members, edge=edge, extent=tuple(extent), keys=keys, tiles=len(keys),
-        number=number, item=item,
-    )  # fmt: skip
+    tables = {"keys": keys, "tiles": len(keys), "number": number, "item": item}
+    run_pass(tile_items(), len(rows.begin), rows=members_of_runs(rows), edge=edge, extent=tuple(extent), **tables)
     return item
 
 
@@ -87,7 +85,7 @@ class TileLayout(Layout):
         self._table, self._walls_array = backend.upload(table), backend.upload(walls)
         self.arrays = [backend.zeros(tiles * self.values_per_site * self.volume, store) for _ in range(2)]
         self.plan = build_plan(world, merged(self._requests(region)), lambda keys: self._locate(region, keys))
-        self._table_bytes = int(table.nbytes + walls.nbytes)
+        self._table_bytes = self.table_bytes(len(table), walls.size // self.volume)
 
     @property
     def name(self) -> str:
@@ -96,6 +94,10 @@ class TileLayout(Layout):
 
     def _values_per_site(self) -> int:
         return self.velocity_set.Q
+
+    def table_bytes(self, tiles: int, walled: int) -> int:
+        """Return the size of the table of `tiles` own tiles and of the masks of those with walls, in bytes."""
+        return 4 * (28 * tiles + max(walled, 1) * self.volume)
 
     def _check_size(self, tiles: int) -> None:
         """Raise ValueError if the numbers in the tables of `tiles` tiles do not have enough bits."""

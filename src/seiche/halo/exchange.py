@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, TypeAlias, cast
 
@@ -381,3 +381,13 @@ class HaloExchange:
         )
         self._bound[pointer, mode] = (direction, packs, unpacks)
         return self._bound[pointer, mode]
+
+
+def exchange_memory(messages: Sequence[tuple[int, int, int]], value_bytes: int) -> int:
+    """Return the device memory (B) of a *gather* of `messages` (peer, values sent, values received).
+
+    The messages of a direction are adjacent, and slots have 32 bits.
+    """
+    sent, received = (sum(message[k] for message in messages) for k in (1, 2))
+    buffers = MAX_IN_FLIGHT * (max(1, value_bytes * sent) + max(1, value_bytes * received))
+    return buffers + 4 * (sent + received)

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from seiche.backend import Array, Backend
+from seiche.backend.base import Kernel
 from seiche.errors import TransportError
 from seiche.kernels.registry import KernelSpec, Store
 from seiche.kernels.registry.halo import (
@@ -83,11 +84,22 @@ def message_launches(
 
 def _bind_move(backend: Backend, spec: KernelSpec, count: int, members: dict[str, Any]) -> Launch:
     """Return the launch that moves `count` values, several per thread on a GPU if there are many (not UnpackAdd)."""
+    kernel, items, grouped = _move_kernel(backend, spec, count)
+    arguments = {"move": members, "end": count} if grouped else members
+    return kernel.bind(backend.pack(kernel, **arguments), 0, items)
+
+
+def _move_kernel(backend: Backend, spec: KernelSpec, count: int) -> tuple[Kernel, int, bool]:
+    """Return the kernel that moves `count` values, its number of items, and whether an item moves several values."""
     if backend.is_gpu and count >= _MANY_VALUES and not spec.type.startswith("UnpackAdd"):
-        kernel = backend.load(halo_move_groups(spec))
-        return kernel.bind(backend.pack(kernel, move=members, end=count), 0, -(-count // VALUES_PER_GROUP))
-    kernel = backend.load(spec)
-    return kernel.bind(backend.pack(kernel, **members), 0, count)
+        return backend.load(halo_move_groups(spec)), -(-count // VALUES_PER_GROUP), True
+    return backend.load(spec), count, False
+
+
+def packed_bytes(backend: Backend, action: Action, store: Store, count: int) -> int:
+    """Return the memory traffic of packing, or unpacking, adjacent messages of `count` values with 32-bit slots."""
+    kernel, items, _ = _move_kernel(backend, halo_move(action, store), count)
+    return kernel.bytes_per_item * items
 
 
 def _pack_all(backend: Backend, store: Store, array: int, slots: Array, runs: list[list[int]]) -> Launch:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from seiche.case.flow.check import describe
+from seiche.case.flow.counted_plan import can_count, chosen_layout, counted_ranks
 from seiche.case.flow.estimates import flow_estimates
 from seiche.case.flow.geometry import FlowVessel, build
 from seiche.case.flow.limits import check_limits, check_state_counts
@@ -123,6 +124,13 @@ class FlowPlan(PlannedCase):
         solver = open_solver(self.setup, world, device=device)
         kinds = [(1.0, stages) for stages in solver.phases]
         return planned_rank(solver.backend, kinds, len(solver.owned)), solver.layout
+
+    def all_ranks(self, ranks: int, device: str) -> tuple[list[PlannedRank], str]:
+        """Return the plans of all ranks, counted in tiles where possible, and the layout."""
+        layout = chosen_layout(self.setup, device)
+        if ranks == 1 or not can_count(self.setup, layout):
+            return super().all_ranks(ranks, device)
+        return counted_ranks(self.setup, ranks, device, layout), layout
 
     def shares(self, layout: str) -> dict[str, float]:
         """Return the fraction of the memory bandwidth that the sweep reaches, measured on GPUs (`flow/choice.py`)."""

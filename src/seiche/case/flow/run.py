@@ -40,20 +40,22 @@ def open_solver(
     setup: FlowSetup, world: World, *, device: str | None = None, weights: npt.NDArray[np.float64] | None = None
 ) -> FlowSolver:
     """Return the solver of a case; `weights` are the costs of the sites, on rank 0 (collective)."""
+    options = {**solver_options(setup), "device": device or setup.case.run.device}
+    return FlowSolver(setup.vessel.sites, setup.model, world=world, weights=weights, **options)
+
+
+def solver_options(setup: FlowSetup) -> dict[str, Any]:
+    """Return the arguments of `FlowSolver` that a case sets, except for its sites and its model."""
     case = setup.case
-    return FlowSolver(
-        setup.vessel.sites,
-        setup.model,
-        device=device or case.run.device,
-        precision=setup.precision,
-        layout=case.lattice.layout,
-        world=world,
-        partition=case.run.partition,
-        transport=case.run.transport,
-        threads=case.run.threads,
-        weights=weights,
-        immersed=setup.immersed,
-    )
+    return {
+        "device": case.run.device,
+        "precision": setup.precision,
+        "layout": case.lattice.layout,
+        "partition": case.run.partition,
+        "transport": case.run.transport,
+        "threads": case.run.threads,
+        "immersed": setup.immersed,
+    }
 
 
 class FlowCaseRun(CaseRun):

@@ -7,9 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seiche.machine.laws.file import Launch, Machine, PathName
+from seiche.machine.laws.file import Machine, PathName
 from seiche.machine.laws.locality import RankPlacement, locality
 from seiche.machine.laws.models import Locality
+from seiche.machine.laws.prepared import MessageLaws, PlacedRanks
 
 #: Transports whose whole exchange, packing included, is measured between CPUs by `host_exchange`.
 _BY_HOST = ("host", "two_step", "three_step")
@@ -31,7 +32,7 @@ class _Message(NamedTuple):
 class _Rank(NamedTuple):
     """A rank of an exchange: the machine, whether it has a GPU, its own GPU and graphs, and the ranks of its host."""
 
-    machine: Machine
+    machine: MessageLaws
     gpus: bool
     own_gpus: bool
     graphs: bool
@@ -40,8 +41,8 @@ class _Rank(NamedTuple):
 
 
 def transport_times(
-    machine: Machine,
-    placements: Sequence[RankPlacement],
+    machine: Machine | MessageLaws,
+    placements: Sequence[RankPlacement] | PlacedRanks,
     rank: int,
     peers: Sequence[int],
     *,
@@ -55,37 +56,30 @@ def transport_times(
     the measurement includes it (`includes_packing`).
 
     Args:
-        machine: the measurements.
-        placements: hosts and processors of all ranks.
+        machine: the measurements; prepared, for many exchanges.
+        placements: hosts and processors of all ranks; prepared, for many exchanges.
         rank: the rank of the exchange.
         peers: ranks with which it exchanges.
         sent: bytes to each peer.
         received: bytes from each peer.
         graphs: whether exchanges of device work only are replayed in graphs.
     """
-    gpus = all(placement.gpu for placement in placements)
-    own = placements[rank]
-    classes = [locality(own, other, gpus=gpus) for other in placements if other.host == own.host and other is not own]
-    here = _Rank(
-        machine,
-        gpus,
-        len({(placement.host, placement.gpu) for placement in placements}) == len(placements),
-        graphs,
-        # Ranks of a node exchange at the same time, and share its injection rate.
-        sum(placement.host == own.host for placement in placements),
-        "on-node" if "on-node" in classes else "on-socket",
-    )
+    laws = machine if isinstance(machine, MessageLaws) else MessageLaws(machine)
+    placed = placements if isinstance(placements, PlacedRanks) else PlacedRanks(placements)
+    gpus, places = placed.gpus, placed.placements
+    own = places[rank]
+    # Ranks of a node exchange at the same time, and share its injection rate.
+    here = _Rank(laws, gpus, placed.own_gpus, graphs, placed.node_ranks(rank), placed.near_class(rank))
     exchanged = [
-        _Message(locality(own, placements[peer], gpus=gpus), placements[peer].host, outgoing, incoming)
+        _Message(locality(own, places[peer], gpus=gpus), places[peer].host, outgoing, incoming)
         for peer, outgoing, incoming in zip(peers, sent, received, strict=True)
         if max(outgoing, incoming) and peer != rank
     ]
     times = _direct_times(here, exchanged)
-    hosts = [placement.host for placement in placements]
-    if len(set(hosts)) == 1:
+    if placed.hosts == 1:
         return times
     times.pop("peer", None)
-    if len(set(hosts)) == len(hosts):
+    if placed.hosts == len(places):
         return times
     near, far = ([item for item in exchanged if (item.locality == "off-node") == away] for away in (False, True))
     inside, between = _direct_times(here, near), _direct_times(here, far)
@@ -103,7 +97,7 @@ def transport_times(
 def _direct_times(here: _Rank, exchanged: Sequence[_Message]) -> dict[str, float]:
     """Return the times of transports that send each message directly; of `peer` if all are within the host."""
     machine, gpus, node_ranks = here.machine, here.gpus, here.node_ranks
-    costs = machine.launch.get("device" if gpus else "host") or Launch(kernel=0.0)
+    costs = machine.costs(gpus=gpus)
     launch, event = costs.kernel, costs.event
     kernel_cost, event_cost = launch, event
     if here.graphs and costs.graph_kernel is not None:
@@ -113,7 +107,7 @@ def _direct_times(here: _Rank, exchanged: Sequence[_Message]) -> dict[str, float
     times = {"host": _message_time(machine, "host", sizes, node_ranks) + 2 * launch}
     if not gpus:
         times["host"] = _host_time(here, sizes, node_ranks)
-        if within and _has(machine, "shared_exchange"):
+        if within and machine.has("shared_exchange"):
             # Every further neighbour adds a launch that packs its message.
             times["peer"] = _single_call_time(machine, "shared_exchange", sizes, node_ranks)
             times["peer"] += launch * max(len(exchanged) - 1, 0)
@@ -126,20 +120,19 @@ def _direct_times(here: _Rank, exchanged: Sequence[_Message]) -> dict[str, float
     if here.own_gpus and within:
         # Three kernels: pack into the memory of the peers, increment their counters, wait for the counter of this rank.
         times["peer"] = _single_call_time(machine, "peer_store", sizes, node_ranks) + 3 * kernel_cost
-        if here.graphs and _has(machine, "peer_exchange"):
+        if here.graphs and machine.has("peer_exchange"):
             # Measured between two ranks: every further neighbour adds its counters.
-            gaps = [entry.gap for entry in machine.paths if entry.path == "peer_exchange" and entry.gap is not None]
-            gap = max(gaps, default=kernel_cost) * max(len(exchanged) - 1, 0)
+            gap = max(machine.gaps("peer_exchange"), default=kernel_cost) * max(len(exchanged) - 1, 0)
             times["peer"] = _single_call_time(machine, "peer_exchange", sizes, node_ranks) + gap
     if here.own_gpus:
-        call: PathName = "nccl_graph" if here.graphs and _has(machine, "nccl_graph") else "nccl"
+        call: PathName = "nccl_graph" if here.graphs and machine.has("nccl_graph") else "nccl"
         times["nccl"] = _single_call_time(machine, call, sizes, node_ranks) + 2 * kernel_cost + 2 * event_cost
     return times
 
 
 def _host_time(here: _Rank, sizes: Sequence[tuple[Locality, int]], senders: int) -> float:
     """Return the time of messages between host memories, with packing where whole exchanges were measured (CPUs)."""
-    costs = here.machine.launch.get("device" if here.gpus else "host") or Launch(kernel=0.0)
+    costs = here.machine.costs(gpus=here.gpus)
     exchanges = here.machine.messages("host_exchange") if sizes and not here.gpus else None
     if exchanges is not None and all(locality_class in exchanges.curves for locality_class, _ in sizes):
         return _message_time(here.machine, "host_exchange", sizes, senders)
@@ -148,15 +141,15 @@ def _host_time(here: _Rank, sizes: Sequence[tuple[Locality, int]], senders: int)
 
 def _staging(here: _Rank, exchanged: Sequence[_Message]) -> float:
     """Return the time of the copies between a GPU and host memory."""
-    down, up = (here.machine.measured(path, "on-socket") for path in ("d2h", "h2d"))
+    down, up = here.machine.curve("d2h", "on-socket"), here.machine.curve("h2d", "on-socket")
     if down is None or up is None:
         return math.inf
     if not exchanged:
         return 0.0
-    event = (here.machine.launch.get("device") or Launch(kernel=0.0)).event
+    event = here.machine.costs(gpus=True).event
     sent, received = (sum(getattr(message, name) for message in exchanged) for name in ("sent", "received"))
     # The copy streams wait for the kernels, and the kernels for the copies.
-    return float(down.curve.seconds(sent)) + float(up.curve.seconds(received)) + 2 * event
+    return float(down.seconds(sent)) + float(up.seconds(received)) + 2 * event
 
 
 def _joined_time(here: _Rank, far: Sequence[_Message], steps: str) -> float:
@@ -197,7 +190,9 @@ def _has(machine: Machine, path: PathName) -> bool:
     return any(entry.path == path for entry in machine.paths)
 
 
-def _message_time(machine: Machine, path: PathName, exchanged: Sequence[tuple[Locality, int]], senders: int) -> float:
+def _message_time(
+    machine: MessageLaws, path: PathName, exchanged: Sequence[tuple[Locality, int]], senders: int
+) -> float:
     """Return the time of simultaneous messages; each after the first costs the gap of its class."""
     messages, total = machine.messages(path, both_ways=True), 0.0
     for index, (locality_class, size) in enumerate(exchanged):
@@ -211,7 +206,7 @@ def _message_time(machine: Machine, path: PathName, exchanged: Sequence[tuple[Lo
 
 
 def _single_call_time(
-    machine: Machine, path: PathName, exchanged: Sequence[tuple[Locality, int]], senders: int
+    machine: MessageLaws, path: PathName, exchanged: Sequence[tuple[Locality, int]], senders: int
 ) -> float:
     """Return the time of all bytes in one call of each of `senders` ranks of a node at the same time.
 
@@ -221,10 +216,10 @@ def _single_call_time(
     total = latency = 0.0
     shared_cost = senders / machine.node_rate(path)
     for locality_class, size in exchanged:
-        measured = machine.measured(path, locality_class)
-        if measured is None:
+        curve = machine.curve(path, locality_class)
+        if curve is None:
             return math.inf
-        piece = measured.curve.piece(size)
+        piece = curve.piece(size)
         latency = max(latency, piece.alpha)
         total += size * (max(piece.beta, shared_cost) if locality_class == "off-node" else piece.beta)
     return latency + total

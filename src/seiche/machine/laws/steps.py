@@ -7,13 +7,14 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from seiche.errors import CaseError
 from seiche.machine.laws.file import FittedPiece, Machine
 from seiche.machine.laws.halo_times import includes_packing, transport_times
 from seiche.machine.laws.locality import RankPlacement
 from seiche.machine.laws.models import roofline
+from seiche.machine.laws.prepared import MessageLaws, PlacedRanks
 from seiche.observe.plan import PlannedExchange, PlannedRank, PlannedStage, RunPlan, base_name
 
 Bound: TypeAlias = Literal["low", "best", "high", "latency"]
@@ -172,9 +173,11 @@ class _BoundedMachine:
     """A machine at each bound, cached."""
 
     machine: Machine
-    placements: Sequence[RankPlacement]
+    placed: PlacedRanks
     graphs: bool
     bounds: dict[Bound, Machine] = field(default_factory=dict)
+    _laws: dict[Bound, MessageLaws] = field(default_factory=dict)
+    _times: dict[tuple[Bound, int, PlannedExchange], dict[str, float]] = field(default_factory=dict)
 
     def at(self, bound: Bound) -> Machine:
         if bound not in self.bounds:
@@ -182,9 +185,14 @@ class _BoundedMachine:
         return self.bounds[bound]
 
     def times(self, bound: Bound, rank: int, exchange: PlannedExchange) -> dict[str, float]:
-        peers, sent, received = zip(*exchange, strict=True) if exchange else ((), (), ())
-        machine = self.at(bound)
-        return transport_times(machine, self.placements, rank, peers, sent=sent, received=received, graphs=self.graphs)
+        key = (bound, rank, exchange)
+        if key not in self._times:
+            peers, sent, received = zip(*exchange, strict=True) if exchange else ((), (), ())
+            if bound not in self._laws:
+                self._laws[bound] = MessageLaws(self.at(bound))
+            sizes: dict[str, Any] = {"sent": sent, "received": received, "graphs": self.graphs}
+            self._times[key] = transport_times(self._laws[bound], self.placed, rank, peers, **sizes)
+        return self._times[key]
 
 
 def predict_step(
@@ -203,7 +211,8 @@ def predict_step(
     """
     gpu, count = plan.gpu, len(plan.ranks)
     node_ranks = ranks_per_node or default_ranks_per_node(machine, gpu=gpu)
-    machines = _BoundedMachine(machine, planned_placements(machine, count, node_ranks, gpu=gpu), plan.graphs)
+    placements = planned_placements(machine, count, node_ranks, gpu=gpu)
+    machines = _BoundedMachine(machine, PlacedRanks(placements), plan.graphs)
     transport = _transport(plan, machines)
     bounds: tuple[Bound, ...] = ("best", "low", "high", "latency")
     rates = {bound: rank_rate(machines.at(bound), min(node_ranks, count), gpu=gpu) for bound in bounds}
@@ -314,7 +323,7 @@ def _transport(plan: RunPlan, machines: _BoundedMachine) -> str:
         raise CaseError(f"machine {machine.name!r} has no data for transport {requested!r} on {ranks} ranks")
     if not finite_times:
         present = ", ".join(f"{entry.path} {entry.locality}" for entry in machine.paths) or "nothing"
-        nodes = len({placement.host for placement in machines.placements})
+        nodes = machines.placed.hosts
         raise CaseError(
             f"machine {machine.name!r} has no data for messages of {ranks} ranks on {nodes} nodes; it has {present}"
         )
