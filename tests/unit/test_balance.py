@@ -8,7 +8,8 @@ import pytest
 
 from seiche.domain import shapes
 from seiche.domain.partition import partition
-from seiche.flow.balance import SiteCosts, fit_costs, kinds
+from seiche.flow import FlowModel, Newtonian, PressureIolet, Solver
+from seiche.flow.balance import SiteCosts, _equations, fit_costs, kinds
 
 
 def test_the_fit_finds_the_costs_that_made_the_times() -> None:
@@ -47,3 +48,16 @@ def test_weights_even_out_the_costs_that_counting_sites_leaves_uneven() -> None:
     assert unevenness(partition(tube, 4)) > 1.3
     assert unevenness(partition(tube, 4, weights=weights)) < 1.1
     assert SiteCosts(0.0, 1.0, 1.0).weights(tube) == pytest.approx(np.ones(len(tube)))
+
+
+def test_the_cost_of_openings_includes_all_their_stages() -> None:
+    tube = shapes.tube(6.0, 20.0, 1.0, axis=(1.0, 0.0, 0.0))
+    model = FlowModel(Newtonian(0.1), iolets=(PressureIolet(1.001), PressureIolet()))
+    solver = Solver(tube, model, threads=1)
+    solver.advance(1)
+    times = {stage.name: 1.0 for stage in solver.stages}
+    sweep, openings = _equations(solver, times)
+    assert sweep[0] == len(tube)
+    own = set(times) - {"stream-collide interior"}
+    assert {"iolet stress interior", "pressure iolets", "advance clock"} <= own
+    assert openings == (0.0, 0.0, float(kinds(tube)[1].sum()), float(len(own)))

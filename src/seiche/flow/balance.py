@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measured costs of fluid, wall and iolet sites, and the weights for load balancing.
 
-The time of a sweep is modelled as a (fluid sites) + b (wall sites), that of an iolet stage as c (iolet sites). Each
-sweep and each iolet stage of each rank gives one equation; a, b, c >= 0 minimise the sum of squared relative errors.
+The time of a sweep is modelled as a (fluid sites) + b (wall sites), that of all stages of the openings of a rank as
+c (iolet sites). Each sweep and the openings of each rank give one equation; a, b, c >= 0 minimise the sum of squared
+relative errors.
 The extra cost of wall sites includes related costs, such as those of partly empty tiles and of reading masks.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.domain.sites import LinkKind, SiteSet
+from seiche.flow.iolet_stages import OWN_WORK
 from seiche.flow.state import SITES
 from seiche.observe.timers import StageTimers
 from seiche.solver.state import RowSet, State
@@ -84,17 +86,16 @@ def redistributed_state(old: FlowSolver, new: FlowSolver) -> State:
 
 
 def _equations(solver: FlowSolver, times: dict[str, float]) -> list[tuple[float, float, float, float]]:
-    """Return (fluid sites, wall sites, iolet sites, seconds) of each sweep and iolet stage of this rank."""
+    """Return (fluid sites, wall sites, iolet sites, seconds) of each sweep and of the openings of this rank."""
     wall = kinds(solver.sites)[0][solver.owned]
     item, interior = solver.populations.item, solver.populations.interior
     rows = []
     for name, selected in (("stream-collide interior", item < interior), ("stream-collide edge", item >= interior)):
         if name in times and selected.any():
             rows.append((float(selected.sum()), float(wall[selected].sum()), 0.0, times[name]))
-    for name, is_velocity in (("pressure iolets", False), ("velocity iolets", True)):
-        count = sum(len(group) for group in solver.iolets.groups if (group.rule is None) == is_velocity)
-        if name in times and count:
-            rows.append((0.0, 0.0, float(count), times[name]))
+    count, seconds = sum(map(len, solver.iolets.groups)), sum(times.get(name, 0.0) for name in OWN_WORK)
+    if count and seconds:
+        rows.append((0.0, 0.0, float(count), seconds))
     return rows
 
 

@@ -17,6 +17,19 @@ from seiche.observe.stage import Messages, Stage, in_order
 
 Action = Callable[[], None]
 
+#: Stages of the openings of a rank that do not wait for other ranks.
+OWN_WORK = (
+    "outgoing depths",
+    "incoming depths interior",
+    "incoming depths edge",
+    "iolet stress interior",
+    "iolet stress edge",
+    "pressure iolets",
+    "velocity iolets",
+    "sum outflow",
+    "advance clock",
+)
+
 
 class IoletStages:
     """Builder of the iolet stages of a step."""
