@@ -122,7 +122,8 @@ def test_a_billion_sites_are_sized_in_a_gigabyte_and_short_time(kind: str, tmp_p
     assert int(rows["peak-memory"].split()[1]) < 1 << 30
     assert float(rows["processor-time"].split()[1]) < CHECK_SECONDS
     assert "ranks: at most 2^32 populations each" in rows["layout list-aa"]
-    assert re.search(r"; needs \d+ hosts with the [\d.]+ GB that are free here$", rows["layout list-aa"])
+    content = " for flow and cells" if kind == "blood" else ""
+    assert re.search(rf"; needs \d+ hosts{content} with the [\d.]+ GB that are free here$", rows["layout list-aa"])
     assert 0.9e9 < int(rows["fluid sites"].split()[2].replace(",", "")) < 1.1e9
 
 
@@ -140,6 +141,10 @@ def test_limits_of_a_rank_and_of_a_device_are_named(layout: str, monkeypatch: py
     assert ("ranks: at most 2^32 populations each" in text) == (layout == "tiles-8")
     hosts = math.ceil(1.05 * row.memory / 1e11)
     assert hosts > 1 and text.endswith(f"; needs {hosts} hosts with the 100 GB that are free here")
+    cells = 5e10
+    hosts = math.ceil(1.05 * (row.memory + cells) / 1e11)
+    text = limits(row, 1, backend, cells)
+    assert text.endswith(f"; needs {hosts} hosts for flow and cells with the 100 GB that are free here")
     monkeypatch.setattr(backend, "free_memory", lambda: 10**13)
     assert limits(row, 64, backend) == ""
 

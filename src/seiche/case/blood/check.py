@@ -51,7 +51,10 @@ def describe(setup: BloodSetup, ranks: int = 1, *, measure: bool = True) -> list
     """Return the lines for `ranks` ranks; with `measure`, the bandwidth is measured to predict the run time."""
     tubes = _tubes(setup)
     remark = " without the reservoirs" if setup.case.reservoir is not None else ""
-    rows = [*flow_rows(setup), *cell_rows(setup, tubes), *cost_rows(setup, ranks, measure, remark)]
+    memory = None if setup.cells is None else memory_of_cells(setup, setup.cells)
+    cells = [] if setup.cells is None or memory is None else cell_rows(setup, setup.cells, memory, tubes)
+    cost = cost_rows(setup, ranks, measure, remark=remark, cells=0.0 if memory is None else memory.total)
+    rows = [*flow_rows(setup), *cells, *cost]
     missing_cell_types = missing_types(setup, {name: plan.cells.tolist() for name, plan in tubes.items()})
     return check_lines(rows, blood_estimates(setup), (*run_notes(setup), *missing_cell_types))
 
@@ -65,12 +68,11 @@ def _tubes(setup: BloodSetup) -> dict[str, TubePlan]:
     return plans
 
 
-def cell_rows(setup: BloodSetup, tubes: Mapping[str, TubePlan]) -> Iterator[tuple[str, str]]:
-    """Yield names and values of the lines about cells and the `tubes` of reservoirs, if there are cells."""
-    cells = setup.cells
-    if cells is None:
-        return
-    units, memory = setup.units, memory_of_cells(setup, cells)
+def cell_rows(
+    setup: BloodSetup, cells: CellsSetup, memory: CellMemory, tubes: Mapping[str, TubePlan]
+) -> Iterator[tuple[str, str]]:
+    """Yield names and values of the lines about cells, their `memory`, and the `tubes` of reservoirs."""
+    units = setup.units
     counts = cell_counts(setup, cells)
     for index, (kind, surface) in enumerate(zip(cells.types, cells.surfaces, strict=True)):
         count = counts[index]

@@ -64,8 +64,10 @@ def _scale_rows(setup: FlowSetup) -> Iterator[tuple[str, str]]:
     yield "density range", f"{invariants.density[0]:.5f} to {invariants.density[1]:.5f}"
 
 
-def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the memory and time of the flow; `remark` is appended to the memory."""
+def cost_rows(
+    setup: FlowSetup, ranks: int, measure: bool, *, remark: str = "", cells: float = 0.0
+) -> Iterator[tuple[str, str]]:
+    """Yield the memory and time of the flow; `remark` is appended to the memory, `cells` are the bytes of all cells."""
     from seiche.observe.bandwidth import copy_bandwidth
 
     backend = _backend(setup) if measure else None
@@ -80,24 +82,28 @@ def cost_rows(setup: FlowSetup, ranks: int, measure: bool, remark: str = "") -> 
         cost += f", {row.traffic:.0f} B per site and step"
         if row.seconds is not None:
             cost += f", at least {_duration(row.seconds)}"
-        yield f"layout {row.layout}", cost + limits(row, ranks, backend)
+        yield f"layout {row.layout}", cost + limits(row, ranks, backend, cells)
     if setup.case.lattice.layout == "auto":
         sites, storage, model = setup.vessel.sites, setup.precision.storage, setup.model
         device, immersed = setup.case.run.device, setup.immersed
         yield "layout auto", recommendation(sites, storage, device, model, immersed=immersed)
 
 
-def limits(row: Prediction, ranks: int, backend: Backend | None) -> str:
-    """Return what a layout needs if `ranks` ranks cannot number its populations or `backend` cannot store them."""
+def limits(row: Prediction, ranks: int, backend: Backend | None, cells: float = 0.0) -> str:
+    """Return what a layout needs if `ranks` ranks cannot number its populations or `backend` cannot store them.
+
+    `cells` is the memory of all immersed cells in bytes, which is stored in addition.
+    """
     text = ""
     if row.populations >= ranks * MAX_SLOTS:
         text = f"; needs {math.ceil(row.populations * _IMBALANCE / MAX_SLOTS)} ranks: at most 2^32 populations each"
     if backend is not None:
         free = backend.free_memory()
-        needed, given = math.ceil(row.memory * _IMBALANCE / free), ranks if backend.is_gpu else 1
+        needed, given = math.ceil((row.memory + cells) * _IMBALANCE / free), ranks if backend.is_gpu else 1
         if needed > given:
             place = "GPUs" if backend.is_gpu else "hosts"
-            text += f"; needs {needed} {place} with the {free / 1e9:.3g} GB that are free here"
+            content = " for flow and cells" if cells else ""
+            text += f"; needs {needed} {place}{content} with the {free / 1e9:.3g} GB that are free here"
     return text
 
 
