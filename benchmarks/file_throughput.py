@@ -4,10 +4,11 @@
     mpiexec -n 2 python benchmarks/file_throughput.py --million 8 --folder /scratch --json files.json
 
 A tube with moments in FP32 is written as VTKHDF (first the voxels, then velocity and density) and as a checkpoint,
-which a restart reads. Each rank then copies its part of the checkpoint to another file with `pread`, `pwrite` and
-`fsync`, and reads it alone. Times are those of the slowest rank, with the data synced to the disk; the best of
-`--repeats` counts, since the disk is shared. The page cache is neither filled nor cleared on purpose: a file that fits
-into memory is read from there, by the restart and by the plain read.
+which a restart reads. Each rank copies its part of the checkpoint to another file with `pread`, `pwrite` and `fsync`,
+and reads it alone. Another VTKHDF file, with random walks as fields, is compressed, exactly and rounded. Times are
+those of the slowest rank, with the data synced to the disk; the best of `--repeats` counts, since the disk is shared.
+The page cache is neither filled nor cleared on purpose: a file that fits into memory is read from there, by the restart
+and by the plain read.
 
 The case stands for larger ones: bytes per site and the work per byte do not depend on the number of sites.
 """
@@ -32,6 +33,7 @@ from seiche.domain.world import World
 from seiche.flow import Precision, Solver
 from seiche.flow.model import Newtonian
 from seiche.io.checkpoint import read_checkpoint, write_checkpoint
+from seiche.io.compression import Compression, ErrorBound
 from seiche.io.fields import FieldSeries, VoxelCells
 
 FIELDS = {"velocity": 3, "density": 1}
@@ -51,10 +53,16 @@ class FileRow:
     processor_seconds: float
 
 
-def timed(world: World, action: Callable[[], int], repeats: int) -> tuple[int, float, float]:
-    """Return bytes of all ranks, seconds and processor seconds of the fastest of some repetitions (collective)."""
+def timed(
+    world: World, action: Callable[[], int], repeats: int, prepare: Callable[[], None] = lambda: None
+) -> tuple[int, float, float]:
+    """Return bytes of all ranks, seconds and processor seconds of the fastest of some repetitions (collective).
+
+    Each is preceded by `prepare`, which is not timed.
+    """
     best = (0, np.inf, 0.0)
     for _ in range(repeats):
+        prepare()
         world.barrier()
         before, begin = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         size = action()
@@ -128,6 +136,19 @@ def run(world: World, million: float, folder: Path, repeats: int) -> list[FileRo
     for name, action in actions.items():
         rows.append(FileRow(name, world.size, len(sites), *timed(world, action, repeats)))
     series[0].close()
+    walks = {name: np.random.default_rng(0).standard_normal((own, size)).cumsum(0) for name, size in FIELDS.items()}
+    bounds = dict.fromkeys(FIELDS, ErrorBound(relative=1e-4))
+    for name, compression in {"compress": Compression(), "compress, rounded to 1e-4": Compression(bounds)}.items():
+        with FieldSeries(field_path, world, cells, FIELDS, capacity=1, compression=compression) as written:
+            written.write(0.0, walks)
+
+            def compress(target: FieldSeries = written) -> int:
+                target.compress(world.threads())
+                return 73 * own + 24 * points + 4 * sum(FIELDS.values()) * own
+
+            figures = timed(world, compress, repeats, written.reopen)
+        ratio = sum(world.allgather(compress())) / field_path.stat().st_size
+        rows.append(FileRow(f"{name} by {ratio:.1f}", world.size, len(sites), *figures))
     return rows
 
 
