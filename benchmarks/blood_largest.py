@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The largest suspension of one device: a run of a periodic box of cells, its checkpoint, and a restart from it.
 
-    python benchmarks/blood_largest.py --edge 800 --steps 1000 --device cuda --folder /tmp/largest --json largest.json
+    python benchmarks/blood_largest.py --edge 800 --steps 1000 --device cuda --folder largest --json largest.json
 
 The load is that of Ames et al. (2020): cells of 162 vertices at a hematocrit of 0.40, sites of 1 um, a delta function
 of support 3, and moments in FP32. Each run is a process of its own, `seiche run`, of which the summary, the time and

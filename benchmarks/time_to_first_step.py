@@ -143,7 +143,8 @@ def _profile_lines(profile: cProfile.Profile, order: str) -> list[str]:
     text = io.StringIO()
     pstats.Stats(profile, stream=text).sort_stats(order).print_stats(PROFILE_LINES)
     return [
-        re.sub(r"/\S*/(?=(?:site-packages|seiche|python3[.\d]*)/)", "", line) for line in text.getvalue().split("\n")
+        re.sub(r"/\S*/(?=(?:site-packages|seiche|benchmarks|python3[.\d]*)/)", "", line)
+        for line in text.getvalue().split("\n")
     ]
 
 

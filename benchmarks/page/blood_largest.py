@@ -15,8 +15,8 @@ _INTRODUCTION = """\
 
 A periodic box at the load of Ames et al. (2020): cells of 162 vertices without surface viscosity at a hematocrit of
 0.40, sites of 1 um, a delta function of support 3, moments in FP32 (`python benchmarks/blood_largest.py`). The run ends
-with a checkpoint, from which a second process restarts. Seconds of set-up are those before the first step. The peak of
-the host is that of the process, the one of the device that of all memory in use there.
+with a checkpoint, from which a second process restarts. Seconds of set-up are those before the first step. Memory of
+the host is the peak of the process, memory of the device the peak of all memory in use there.
 """
 #: Stages of the set-up, and stages of a step, as columns.
 _SET_UP = ("link", "pack", "model", "solver", "compile", "upload")

@@ -41,7 +41,9 @@ def _section(result: Result[PeerRow]) -> str:
         details = ", ".join(f"{name} {_text(value)}" for name, value in row.details.items())
         name = f"{row.program} {row.version}".strip()
         lines.append((row.work, name, row.unit, row.reason or details, *figures, ratio))
-    explained = "\n".join(f"- `{name}`: {work['text']}." for name, work in works.items())
+    explained = "\n".join(
+        f"- `{name}`: {work['text']}." for name, work in works.items() if name in {row.work for row in result.rows}
+    )
     return f"{result.head}{markdown(columns, lines, text_columns=4)}\n{explained}\n"
 
 

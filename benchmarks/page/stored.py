@@ -76,10 +76,10 @@ def origin_of(commit: str) -> str:
 
 def case_label(case: str) -> str:
     """Return the label of a stored case in a table: "weak, 1 ranks" is "box 272^3 per rank, weak scaling, 1 rank"."""
-    scaling = re.fullmatch(r"(\w+), (\d+) ranks", case)
-    if scaling is None or scaling[1] not in _SCALING_CASES:
+    counted = re.fullmatch(r"(\w+), (\d+) ranks", case)
+    if counted is None:
         return case
-    return f"{_SCALING_CASES[scaling[1]]}, {scaling[2]} {'rank' if scaling[2] == '1' else 'ranks'}"
+    return f"{_SCALING_CASES.get(counted[1], counted[1])}, {counted[2]} {'rank' if counted[2] == '1' else 'ranks'}"
 
 
 def read_documents(folder: Path, benchmark: str) -> list[tuple[Path, dict[str, Any]]]:

@@ -287,6 +287,16 @@ def test_unstable_time_step_is_rejected_with_the_limit():
     simulate(**(GOOD | {"grid": grid}))
 
 
+def test_dispersion_that_lets_the_longest_wave_grow_is_rejected():
+    """Below an exponent of 1 the term k^(y-1) is largest for the longest wave; 4000 steps made 1e13 Pa of 1 Pa."""
+    medium = Medium(1500.0, 1000.0, alpha_coeff=200.0, alpha_power=0.5)
+    grid = Grid((64, 64), 1e-4, 1e-8, 10)
+    problem = {"grid": grid, "source": Source(p0=np.eye(64)), "sensor": Sensor(mask=np.eye(64) > 0)}
+    message = error_message_of(medium=medium, **problem)
+    assert message == "grid.dt: a time step of 1e-08 s is unstable in this medium; the longest stable step is 0 s"
+    simulate(**(GOOD | problem | {"medium": replace(medium, alpha_coeff=20.0)}))
+
+
 def test_pressure_that_is_no_longer_finite_ends_the_run():
     from seiche.ultrasound.simulate import Layers, problem_of
 

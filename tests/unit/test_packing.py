@@ -108,27 +108,6 @@ def test_vessel_is_filled_with_copies_of_a_tile_and_cells_are_removed_at_random(
         fill(vessel, [RED], tile, packed, 0.45, gap=0.1)
 
 
-@pytest.mark.parametrize(("length", "at_seam"), [(40.0, False), (47.0, True)])
-def test_overlaps_of_copies_are_sought_only_where_the_vessel_repeats_within_a_tile(
-    monkeypatch: pytest.MonkeyPatch, length: float, at_seam: bool
-):
-    tested: list[Packing] = []
-
-    def spy(surfaces: list[Surface], packing: Packing, lengths: np.ndarray) -> np.ndarray:
-        tested.append(packing)
-        return overlapping_pairs(surfaces, packing, lengths)
-
-    monkeypatch.setattr(packing_module, "overlapping_pairs", spy)
-    tile = Box((20, 20, 20))
-    packed = pack_vessel(tile, [RED], 0.4, seed=2)
-    filled = fill(Tube(16.0, length), [RED], tile, packed, 0.12, gap=0.1)
-    centers = tested[-1].centers[:, 0]
-    assert bool(len(centers)) == at_seam
-    radius = np.linalg.norm(RED.vertices - RED.vertices.mean(axis=0), axis=1).max()
-    assert ((centers < 2 * radius) | (centers > length - 2 * radius)).all()
-    assert not len(overlapping_pairs([RED], filled, np.array([length, 0, 0])))
-
-
 def packed_from_tiles(
     monkeypatch: pytest.MonkeyPatch, radius: float, length: float, hematocrit: float
 ) -> tuple[Tube, Packing]:

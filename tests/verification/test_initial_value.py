@@ -117,6 +117,15 @@ def test_waves_leave_a_grid_that_is_not_periodic():
         ({"medium": Medium(C, shear_speed=0.0)}, "medium: must be a fluid with a power law"),
         ({"grid": Grid((8, 8), D, symmetry="axisymmetric")}, "grid.symmetry: must be None"),
         ({"mask": np.zeros((8, 8))}, "mask: "),
+        (
+            {"medium": Medium(C, alpha_coeff=2e4, alpha_power=0.5)},
+            "medium.alpha_coeff: the dispersion of",
+        ),
+        (
+            {"medium": Medium(C, alpha_coeff=50.0, alpha_power=0.9)},
+            "medium.alpha_coeff: the dispersion of",
+        ),
+        ({"medium": Medium(C, alpha_coeff=1.0, alpha_power=1.0)}, "alpha_power: 1 is too close to 1"),
     ],
 )
 def test_invalid_input_gives_a_one_line_error(change, words):

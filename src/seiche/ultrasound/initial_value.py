@@ -11,6 +11,7 @@ from seiche.ultrasound.grid import Grid
 from seiche.ultrasound.medium import Medium
 from seiche.ultrasound.medium_arrays import neper_coefficient
 from seiche.ultrasound.numbers import real_numbers
+from seiche.ultrasound.problem import check_exponent
 from seiche.ultrasound.source import mask_points, smoothed
 
 Complex = npt.NDArray[np.complex128]
@@ -74,6 +75,11 @@ def initial_value(
     k = _magnitudes(shape, grid.spacings)
     damping = coefficient * speed ** (power + 1) * k**power
     square = (speed * k) ** 2 - 2 * coefficient * tangent * speed ** (power + 2) * k ** (power + 1)
+    if (square < 0).any():
+        raise CaseError(
+            "medium.alpha_coeff: the dispersion of this power law is so strong that waves would grow; use a smaller "
+            'coefficient, or alpha_mode = "no_dispersion"'
+        )
     frequency = np.sqrt((square - damping**2).astype(np.complex128))
     inside = tuple(slice(n) for n in grid.shape)
     result = np.empty((len(moments), *grid.shape) if points is None else (len(points), len(moments)))
@@ -125,6 +131,7 @@ def _uniform(medium: Medium) -> tuple[float, float, float, float]:
     speed, absorption = float(np.asarray(medium.sound_speed)), medium.absorption(())
     if absorption is None:
         return speed, 0.0, 2.0, 0.0
+    check_exponent(absorption)
     coefficient = float(np.asarray(neper_coefficient(absorption)))
     tangent = 0.0 if absorption.stokes else absorption.tangent
     if not absorption.losses:

@@ -210,6 +210,11 @@ def _limit_of_losses(problem: Problem) -> float:
     stiffness_factor = 1 - min_eta * wave_number ** (y - 1)
     if stiffness_factor <= 0:
         return 0.0
+    if y < 1 and absorption.dispersion:
+        # The dispersion is strongest in the longest wave.
+        longest = max(n * d for n, d in zip(problem.transform_shape, problem.spacing, strict=True))
+        if 1 - reduced(np.max, eta, *fields) * (2 * np.pi / longest) ** (y - 1) <= 0:
+            return 0.0
     correction = 1.0
     dt = 0.0
     for _ in range(50):

@@ -54,6 +54,21 @@ class Absorption:
         return self.sign * float(np.tan(np.pi * self.alpha_power / 2)) if self.dispersion else 0.0
 
 
+def check_exponent(absorption: Absorption) -> None:
+    """Raise CaseError for an exponent of the power law that the model does not have."""
+    y = absorption.alpha_power
+    if absorption.stokes:
+        if y != 2:
+            raise CaseError(f"alpha_power: {y:g} with Stokes absorption; its exponent must be 2")
+    elif not 0 < y < 3:
+        raise CaseError(f"alpha_power: {y:g} is not between 0 and 3")
+    elif abs(y - 1) < 0.01 and absorption.dispersion:
+        raise CaseError(
+            f"alpha_power: {y:g} is too close to 1, where the dispersion term tan(pi y/2) is singular; use "
+            'another exponent, or alpha_mode = "no_dispersion"'
+        )
+
+
 @dataclass(frozen=True)
 class Elastic:
     """Shear waves: their speed in m/s, 0 in fluids, and their absorption in dB/(MHz^2 cm), eqs. 62 and 66."""
@@ -275,21 +290,11 @@ class Problem:
 
     def _check_absorption(self, absorption: Absorption) -> None:
         self._check_field("alpha_coeff", absorption.alpha_coeff, minimum=0.0)
-        y = absorption.alpha_power
         if absorption.gain_below is not None:
             _positive("gain_below", absorption.gain_below)
             if absorption.stokes:
                 raise CaseError("gain_below: is not available with Stokes absorption; use the exponent 2 without it")
-        if absorption.stokes:
-            if y != 2:
-                raise CaseError(f"alpha_power: {y:g} with Stokes absorption; its exponent must be 2")
-        elif not 0 < y < 3:
-            raise CaseError(f"alpha_power: {y:g} is not between 0 and 3")
-        elif abs(y - 1) < 0.01 and absorption.dispersion:
-            raise CaseError(
-                f"alpha_power: {y:g} is too close to 1, where the dispersion term tan(pi y/2) is singular; use "
-                'another exponent, or alpha_mode = "no_dispersion"'
-            )
+        check_exponent(absorption)
 
     def _check_elastic(self, elastic: Elastic) -> None:
         if self.dimensions == 1 or self.outer_end is not None:

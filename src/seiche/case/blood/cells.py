@@ -264,10 +264,10 @@ def _fillable_fraction(case: BloodCase, sites: SiteSet, surfaces: Sequence[Surfa
     At each opening, the layer `free` is excluded, and also a layer as thick as the mean half width of a cell, because
     no packed cell crosses an opening.
     """
-    weights = np.array([table.share * surface.volume for table, surface in zip(case.cells, surfaces, strict=True)])
-    depth = float(weights @ [mean_half_width(surface) for surface in surfaces]) / float(weights.sum())
     if not sites.iolets:
         return 1.0
+    weights = np.array([table.share * surface.volume for table, surface in zip(case.cells, surfaces, strict=True)])
+    depth = float(weights @ [mean_half_width(surface) for surface in surfaces]) / float(weights.sum())
     positions = sites.coords.astype(np.float64)
     layers = ((plane, free.get(plane.name, 0.0) + depth) for plane in sites.iolets)
     excluded = sum(int((heights(sites, plane, positions) < layer).sum()) for plane, layer in layers)
