@@ -74,7 +74,7 @@ def fail_on_a_full_disk(folder: str) -> None:
         try:
             series.compress(1)
         except OSError as error:
-            print("rank", world.rank, error.strerror)
+            print(f"rank {world.rank} {error.strerror}\n", end="", flush=True)
 
 
 def _contents(path: Path) -> dict[str, np.ndarray]:
