@@ -23,8 +23,10 @@ from seiche.machine.laws.fit import (
     warnings_of,
     without_disturbance,
 )
+from seiche.machine.laws.flat import flat_pieces
 from seiche.machine.laws.models import MessageModel, max_rate
-from seiche.machine.measure.survey import _Survey
+from seiche.machine.measure.survey import _Survey, trust_of
+from seiche.observe.repeat import Timing, TimingSeries
 
 SIZES = 2.0 ** np.arange(2, 22)
 #: Two protocols: the second starts later and is faster.
@@ -92,8 +94,8 @@ def test_fits_reject_what_has_no_line() -> None:
 
 def test_impossible_parameters_are_named() -> None:
     s = SIZES[:6]
-    flat = warnings_of(postal(1e-6, 0.0), s, np.full(6, 1e-6))
-    assert any("beta = 0" in line for line in flat)
+    small = Curve((Piece(4, 128, 1e-6, 0.0, points=6), *TWO.pieces[1:]))
+    assert any("beta = 0" in line for line in warnings_of(small, s, np.full(6, 1e-6)))
 
     def lines(alpha: float, beta: float, t: np.ndarray, **more: object) -> str:
         return "\n".join(warnings_of(Curve((Piece(4, 128, alpha, beta, points=6),)), s, t, **more))  # type: ignore[arg-type]
@@ -104,7 +106,7 @@ def test_impossible_parameters_are_named() -> None:
     assert "alpha = -1e-06 s is negative" in lines(-1e-6, 1e-9, straight)
     assert "is above the smallest time measured" in lines(2e-6, 1e-9, straight)
     assert "is below the smallest time measured" in lines(0.5e-6, 1e-9, straight)
-    assert "1/beta = 1000 GB/s is above the memory rate, 100 GB/s" in lines(1e-6, 1e-12, straight, memory_rate=1e11)
+    assert "1/beta = 500 GB/s is above the memory rate, 100 GB/s" in lines(1e-6, 2e-12, straight, memory_rate=1e11)
     assert "repetitions at 8 B vary by 50%" in lines(1e-6, 1e-9, straight, spread=[0, 0.5, 0, 0, 0, 0])
     assert lines(1e-6, 1e-9, straight, gap=1e-6) == ""
     assert "gap = 5e-06 s is above the smallest time measured, 1e-06 s" in lines(1e-6, 1e-9, straight, gap=5e-6)
@@ -188,3 +190,37 @@ def test_an_injection_rate_is_not_fitted_to_one_measurement() -> None:
         else:
             reason = "only 1 of its measurements can be fitted; 3 are needed"
             assert survey.absent == {"injection of host off-node": reason}
+
+
+def _added(sizes: list[int], seconds: list[float], omitted: int = 0) -> Measured:
+    """Return a curve as a survey stores it; every round of the measurement found the same minima."""
+    timings = [Timing(minimum, 0.0, 10, (minimum, minimum)) for minimum in seconds]
+    survey = SimpleNamespace(paths=[], memory={"host": 1e10})
+    return _Survey.add(survey, "host", "on-socket", [TimingSeries(sizes, timings, omitted)])  # type: ignore[arg-type]
+
+
+def test_a_flat_curve_warns_and_is_not_trusted() -> None:
+    """Two sizes on a busy machine, or times that larger messages replaced, say nothing about larger messages."""
+    two = _added([1, 2], [1.2e-6, 1.2e-6], omitted=21)
+    assert two.pieces[-1].beta == 0 and two.reproduced == [False, False] and trust_of([two]) == 0
+    assert two.warnings[:2] == [
+        "the time was too short for the 21 sizes above 2 B, which are extrapolated",
+        "piece 1..2 B is flat: 1.2e-06 s for every size, so larger messages take longer than predicted; measure it "
+        "for longer, or when the machine is idle",
+    ]
+    busy = _added([2**k for k in range(23)], [1.2e-6 * 3**k for k in range(22, 0, -1)] + [1.2e-6])
+    assert [piece.beta for piece in busy.pieces] == [0.0] and trust_of([busy]) == 0
+    assert any("is flat: 1.2e-06 s for every size" in line for line in busy.warnings)
+    sizes = [2**k for k in range(23)]
+    idle = _added(sizes, [1.2e-6 + 5e-10 * size for size in sizes])
+    assert idle.warnings == [] and trust_of([idle]) == 1
+
+
+def test_flat_small_messages_are_plausible() -> None:
+    """64 B at the rate of memory take less than a tenth of the latency; 1 MB do not."""
+    rising = Piece(1 << 21, 1 << 23, 2e-6, 2e-10)
+    assert flat_pieces(Curve((Piece(1, 64, 1e-6, 0.0), rising)), 1e10) == []
+    flat = Piece(1, 1 << 20, 1e-6, 1e-14)
+    assert flat_pieces(Curve((flat, rising)), 1e10) == [flat]
+    assert flat_pieces(Curve((flat, rising))) == []  # without a rate of memory no finite rate is implausible
+    assert flat_pieces(Curve((rising, Piece(1 << 24, 1 << 24, 0.0, 1e-10)))) == []

@@ -122,6 +122,7 @@ def test_time_is_shared_among_sizes_and_bounded(monkeypatch: pytest.MonkeyPatch)
 
     curve = repeat.timed_sizes([1, 2, 4, 1000, 2000], work_of, 1.0)
     assert curve.sizes == [1, 2, 4, 1000]  # 1000 takes seconds: nothing after it
+    assert curve.omitted == 1
     assert curve.seconds == pytest.approx([1e-3, 2e-3, 4e-3, 1.0])
     assert min(timing.repetitions for timing in curve.timings) == repeat.MIN_BATCHES
     slow = repeat.timed_sizes([1000, 2000, 4000], work_of, 1.0)
@@ -170,6 +171,8 @@ def test_trust_is_the_fraction_of_reproduced_times_of_all_paths() -> None:
         Measured(path="host", locality="off-node", reproduced=[True, True], **sizes),
     ]
     assert trust_of(paths) == 0.75
+    # Sizes for which the time was too short were planned, but not reproduced.
+    assert trust_of([*paths, paths[1].model_copy(update={"omitted": 2})]) == pytest.approx(5 / 8)
     assert trust_of([]) is None
 
 

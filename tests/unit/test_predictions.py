@@ -17,7 +17,7 @@ from seiche.case.plans import planned_case
 from seiche.case.predictions import completed, machine_of, predict_case, ranks_of, scales_of_run
 from seiche.cli import main
 from seiche.errors import CaseError
-from seiche.machine.laws.file import Launch, Measured, read_machine, write_machine
+from seiche.machine.laws.file import FittedPiece, Launch, Measured, read_machine, write_machine
 from seiche.machine.laws.steps import Scale, at_bound, planned_placements, predict_step, scales_of
 from seiche.observe.plan import PlannedRank, PlannedStage, RunPlan, base_name, magnified
 from seiche.report.prediction import as_json, as_text, prediction_figure
@@ -262,12 +262,24 @@ def test_the_warnings_of_a_machine_file_are_repeated(tmp_path: Path) -> None:
     assert line in result.notes
 
 
-@pytest.mark.parametrize(("trust", "advice"), [(0.98, ""), (0.5, "; measure it again when it is idle")])
+@pytest.mark.parametrize(("trust", "advice"), [(0.98, ""), (0.5, "; measure it again for longer, or when it is idle")])
 def test_the_trust_in_a_machine_file_is_repeated(tmp_path: Path, trust: float, advice: str) -> None:
     machine = read_machine("summit").model_copy(update={"trust": trust})
     result = predict_case(planned_case(case_file(tmp_path, "ultrasound")), machine, [1])
     line = f"machine 'summit': {trust:.0%} of its times were reproduced by another round of the measurement{advice}"
     assert line in result.notes and f"note: {line}" in as_text(result)
+
+
+def test_a_flat_path_of_a_machine_file_is_noted(tmp_path: Path) -> None:
+    """A survey of a busy machine that had time for two sizes only: 1.2 us for every message."""
+    summit = read_machine("summit")
+    piece = FittedPiece(begin=1, end=2, alpha=1.2e-6, beta=0.0, points=2)
+    flat = summit.paths[0].model_copy(update={"pieces": [piece], "sizes": [1, 2], "seconds": [1.2e-6] * 2})
+    case = planned_case(case_file(tmp_path, "ultrasound"))
+    machine = summit.model_copy(update={"paths": [flat, *summit.paths[1:]]})
+    text = f"machine 'summit': {flat.path} {flat.locality} takes 1.2 us for every size from 1 B on: "
+    assert any(note.startswith(text) for note in predict_case(case, machine, [1]).notes)
+    assert not any("for every size" in note for note in predict_case(case, summit, [1]).notes)
 
 
 def test_a_machine_without_an_injection_rate_is_noted(tmp_path: Path) -> None:

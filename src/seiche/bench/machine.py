@@ -13,6 +13,7 @@ from seiche.errors import BackendUnavailable, CaseError
 from seiche.io.files import check_output_folder
 from seiche.io.parallel import raise_on_all_ranks
 from seiche.machine.laws.file import Machine, write_machine
+from seiche.machine.laws.flat import flat_lines
 from seiche.machine.measure.survey import measure
 from seiche.observe.repeat import AGREEMENT
 
@@ -112,6 +113,8 @@ def show(machine: Machine) -> None:
     results.show_lines(f"{machine.name}: {machine.source}", headings, lines, text_columns=(0, 1, 7))
     if machine.trust is not None:
         print(f"{machine.trust:.0%} of the times were reproduced within {AGREEMENT:.0%} by another round")
+    for line in flat_lines(machine):
+        print(f"warning: {line}")
     for limit in machine.injection:
         rate = limit.rate * 1e-9
         print(f"a node injects {rate:.4g} GB/s over {limit.path} {limit.locality} ({limit.senders} senders)")

@@ -15,6 +15,7 @@ from seiche.errors import CaseError
 from seiche.io.files import check_output_folder, replacing
 from seiche.machine.in_use import VARIABLE
 from seiche.machine.laws.file import Machine, read_machine
+from seiche.machine.laws.flat import flat_lines
 from seiche.machine.laws.steps import Scale, StepTime, predict_step, scales_of, stored_scales
 from seiche.observe.elapsed_time import announced
 from seiche.observe.plan import RunPlan, magnified
@@ -105,11 +106,12 @@ def _machine_notes(machine: Machine, *, gpu: bool) -> list[str]:
             "does; measure it with `seiche bench machine` on several ranks of two nodes"
         )
     if machine.trust is not None:
-        advice = "" if machine.trust >= LOW_TRUST else "; measure it again when it is idle"
+        advice = "" if machine.trust >= LOW_TRUST else "; measure it again for longer, or when it is idle"
         notes.append(
             f"machine {machine.name!r}: {machine.trust:.0%} of its times were reproduced by another round of the "
             f"measurement{advice}"
         )
+    notes += [f"machine {machine.name!r}: {line}" for line in flat_lines(machine)]
     if warnings := [f"{path.path} {path.locality}: {line}" for path in machine.paths for line in path.warnings]:
         more = f" (and {len(warnings) - 1} more in its file)" if len(warnings) > 1 else ""
         notes.append(f"machine {machine.name!r} was measured with warnings: {warnings[0]}{more}")

@@ -86,10 +86,11 @@ def joined(first: Timing, second: Timing) -> Timing:
 
 @dataclass
 class TimingSeries:
-    """Timings by ascending size."""
+    """Timings by ascending size; `omitted` is the number of larger sizes for which the time was too short."""
 
     sizes: list[int] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
+    omitted: int = 0
 
     def add(self, size: int, timing: Timing) -> None:
         """Add the timing of one size."""
@@ -175,9 +176,9 @@ class SizedBatches:
         self.seconds.setdefault(size, []).extend(seconds)
         self.rounds.setdefault(size, []).append(min(seconds))
 
-    def series(self) -> TimingSeries:
-        """Return the timings by ascending size."""
-        curve = TimingSeries()
+    def series(self, planned: int) -> TimingSeries:
+        """Return the timings by ascending size, of `planned` sizes."""
+        curve = TimingSeries(omitted=planned - len(self.seconds))
         for size in sorted(self.seconds):
             curve.add(size, summary(self.seconds[size], self.counts[size], self.rounds[size]))
         return curve
@@ -194,7 +195,7 @@ def timed_sizes(sizes: Sequence[int], work_of: Callable[[int], Work], seconds: f
         while batches.more():
             batches.add(works[size](count))
         results.add(size, count, batches.seconds)
-    return results.series()
+    return results.series(len(sizes))
 
 
 def timed_pair(
@@ -226,7 +227,7 @@ def timed_pair(
             while world.comm.recv(source=pair[0]):
                 works[size](results.counts[size])
     sleep_until_barrier(world)
-    result: TimingSeries = world.comm.bcast(results.series() if world.rank == pair[0] else None, root=pair[0])
+    result: TimingSeries = world.comm.bcast(results.series(len(sizes)) if world.rank == pair[0] else None, root=pair[0])
     return result
 
 

@@ -51,6 +51,11 @@ Finite: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 Interval: TypeAlias = tuple[Finite, Finite]
 
 
+def memory_of_path(path: PathName) -> Literal["host", "device"]:
+    """Return the memory that limits the rate of a path."""
+    return "host" if path in ("host", "host_exchange", "shared_exchange") else "device"
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -77,6 +82,7 @@ class Measured(_Section):
     seconds: list[Positive] = []
     spread: list[float] = []
     reproduced: list[bool] = []
+    omitted: Annotated[int, Field(ge=0)] = 0
     repetitions: list[int] = []
     gap: Seconds | None = None
     duplex: Annotated[float, Field(ge=1, le=8)] | None = None
@@ -232,6 +238,10 @@ class Machine(_Section):
                 "with `seiche bench machine` on ranks that use this path"
             )
         return entry.curve
+
+    def memory_limit(self, path: PathName) -> float | None:
+        """Return the bandwidth of the memory that a path uses, B/s, None if it was not measured."""
+        return self.memory.get(memory_of_path(path))
 
     def messages(self, path: PathName, *, both_ways: bool = False) -> MessageModel | None:
         """Return the message model of a path in all its locality classes, None if it has none.

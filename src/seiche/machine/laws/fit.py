@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.machine.laws.curve import Curve, Piece
+from seiche.machine.laws.flat import flat_pieces
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,6 +30,8 @@ _MAX_SPREAD, _MAX_DEVIATION = 0.10, 0.10
 #: A message that takes this many times as long as a larger one was disturbed: no change of protocol has this effect.
 _DISTURBANCE_FACTOR = 2.0
 _MIN_POINTS = 4
+#: Contribution of beta to a time, relative to alpha, that is a rounding error of the fit.
+_ROUNDING = 1e-12
 
 
 def least_squares(sizes: npt.ArrayLike, seconds: npt.ArrayLike) -> tuple[float, float]:
@@ -74,7 +77,7 @@ def _relative(s: Floats, t: Floats) -> tuple[Any, Any]:
     divisor = np.where(singular, 1.0, determinant)
     alpha, beta = (vv * us - uv * vs) / divisor, (uu * vs - uv * us) / divisor
     through_zero = singular & (vv > 0) | (alpha < 0)
-    constant = ~through_zero & ((beta < 0) | singular)
+    constant = ~through_zero & ((beta * s.max() < _ROUNDING * alpha) | singular)
     alpha = np.where(through_zero, 0.0, np.where(constant, us / uu, alpha))
     beta = np.where(through_zero, vs / np.where(vv > 0, vv, 1.0), np.where(constant, 0.0, beta))
     return alpha, beta
@@ -215,13 +218,20 @@ def warnings_of(
         gap: additional latency of each message after the first, seconds.
     """
     s, t = np.asarray(sizes, np.float64), np.asarray(seconds, np.float64)
-    lines: list[str] = []
+    flat = flat_pieces(curve, memory_rate)
+    lines = [
+        f"piece {piece.begin}..{piece.end} B is flat: {piece.alpha:.3g} s for every size, so larger messages take "
+        "longer than predicted; measure it for longer, or when the machine is idle"
+        for piece in flat
+    ]
     for piece in curve.pieces:
         in_piece = (s >= piece.begin) & (s <= piece.end)
         name = f"piece {piece.begin}..{piece.end} B"
         min_time = float(t[in_piece].min()) if in_piece.any() else np.inf
         if piece.beta < 0:
             lines.append(f"{name}: beta = {piece.beta:.3g} s/B is negative, so larger messages would be faster")
+        elif piece in flat:
+            pass  # reported above
         elif piece.beta == 0:
             lines.append(f"{name}: beta = 0: no rate can be determined from these sizes")
         elif memory_rate is not None and piece.beta * memory_rate < 1:

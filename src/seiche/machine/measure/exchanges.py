@@ -49,7 +49,7 @@ def exchange_curve(
                 timings[size] = joined(timings[size], timing) if size in timings else timing
             except TransportError as error:  # raised on all ranks
                 return str(error)
-    return TimingSeries(list(timings), list(timings.values()))
+    return TimingSeries(list(timings), list(timings.values()), len(SIZES) - len(timings))
 
 
 def neighbour_gap(

@@ -27,15 +27,17 @@ from seiche.machine.laws.file import (
     Measured,
     PathName,
     Probe,
+    memory_of_path,
 )
 from seiche.machine.laws.fit import fit, warnings_of, without_disturbance
+from seiche.machine.laws.flat import flat_pieces
 from seiche.machine.laws.locality import RankPlacement, bound, hardware, pairs, rank_placements
 from seiche.machine.laws.models import LOCALITIES, Locality
 from seiche.machine.measure import copies, exchanges, messages, peers, probes
 from seiche.machine.measure.files import file_writes
 from seiche.observe.bandwidth import copy_bandwidth_interval
 from seiche.observe.origin import commit
-from seiche.observe.repeat import TimingSeries, sleep_until_barrier
+from seiche.observe.repeat import AGREEMENT, TimingSeries, sleep_until_barrier
 
 _T = TypeVar("_T")
 #: Maximum number of timed pairs of ranks in a class; the smallest times count.
@@ -80,12 +82,13 @@ class _Survey:
         best = [min((curve.timings[k] for curve in curves), key=lambda timing: timing.minimum) for k in range(count)]
         seconds, disturbed = without_disturbance(sizes, [timing.minimum for timing in best])
         spread = [timing.spread for timing in best]
-        repeated = [
-            not late and timing.reproduced
-            for timing, late in zip(best, seconds < [t.minimum for t in best], strict=True)
-        ]
         fitted = fit(sizes, seconds)
-        rate = self.memory.get("host" if path.startswith("host") else "device")
+        rate = self.memory.get(memory_of_path(path))
+        flat = flat_pieces(fitted, rate)
+        repeated = [
+            timing.reproduced and timing.minimum <= (1 + AGREEMENT) * smooth and fitted.piece(size) not in flat
+            for timing, smooth, size in zip(best, seconds, sizes, strict=True)
+        ]
         measured = Measured(
             path=path,
             locality=locality,
@@ -94,8 +97,10 @@ class _Survey:
             seconds=seconds.tolist(),
             spread=spread,
             reproduced=repeated,
+            omitted=min(curve.omitted for curve in curves),
             repetitions=[timing.repetitions for timing in best],
             warnings=disturbed
+            + _omission(sizes, min(curve.omitted for curve in curves))
             + warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread, gap=terms.get("gap")),
             **terms,
         )
@@ -322,10 +327,16 @@ class _Survey:
             return None
 
 
+def _omission(sizes: Sequence[int], count: int) -> list[str]:
+    if not count:
+        return []
+    return [f"the time was too short for the {count} sizes above {sizes[-1]} B, which are extrapolated"]
+
+
 def trust_of(paths: Sequence[Measured]) -> float | None:
-    """Return the fraction of times that another round of the measurement reproduced, None without times."""
-    reproduced = [item for path in paths for item in path.reproduced]
-    return sum(reproduced) / len(reproduced) if reproduced else None
+    """Return the fraction of planned times that another round of the measurement reproduced, None without times."""
+    planned = sum(len(path.reproduced) + path.omitted for path in paths)
+    return sum(sum(path.reproduced) for path in paths) / planned if planned else None
 
 
 def _missing_reason(locality: Locality) -> str:
