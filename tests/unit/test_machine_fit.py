@@ -130,6 +130,11 @@ def test_injection_rate_gap_and_sharing_come_back_from_synthetic_times() -> None
     n, s = (grid.ravel() for grid in np.meshgrid([2, 4, 8, 16, 32], 2.0 ** np.arange(3, 12)))
     exact = 1e-6 + (n - 1) * 4e-7 + n * 4e-10 * s
     assert terms.gap(n, s, exact * noise(len(n)), TWO) == pytest.approx(4e-7, rel=0.03)
+    p, s = (grid.ravel() for grid in np.meshgrid(np.arange(1, 33), 2.0 ** np.arange(3, 13)))
+    exact = TWO.seconds(s) + (p - 1) * 2e-8 + s * np.maximum(0.0, p / 30e9 - 4e-10)
+    assert terms.sender_gap(p, s, exact * (1 + 1e-4 * random.standard_normal(len(p))), TWO, 30e9) == pytest.approx(
+        2e-8, rel=0.03
+    )
     copy = postal(1e-5, 2e-11)
     k, s = (grid.ravel() for grid in np.meshgrid([2, 3, 4, 6], 2.0 ** np.arange(10, 20)))
     exact = 1e-5 * (1 + 0.3 * (k - 1)) + 2e-11 * s
@@ -147,6 +152,10 @@ def test_terms_reject_measurements_that_say_nothing() -> None:
         terms.injection_rate([5, 6], [4, 4], [1e-7, 1e-7], TWO)
     with pytest.raises(ValueError, match="at least two messages"):
         terms.gap([1], [4], [1e-6], TWO)
+    with pytest.raises(ValueError, match="at least two of them"):
+        terms.sender_gap([1], [4], [1e-6], TWO)
+    with pytest.raises(ValueError, match="messages of 8 B were not measured with one sender"):
+        terms.sender_gap([1, 2], [4, 8], [1e-6, 1e-6], TWO)
     with pytest.raises(ValueError, match="at least two simultaneous copies"):
         terms.engine_sharing([1], [4], [1e-6], TWO)
 
@@ -186,7 +195,15 @@ def test_an_injection_rate_is_not_fitted_to_one_measurement() -> None:
         _Survey._inject(survey, measured, rows)  # type: ignore[arg-type]
         assert [limit.points for limit in survey.injection] == [expected] * bool(expected)
         if expected:
-            assert survey.injection[0].rate == pytest.approx(1e10)
+            assert survey.injection[0].rate == pytest.approx(1e10) and survey.injection[0].gap is None
+            alone = measured.curve.seconds(8)
+            # The bytes of several senders take longer at the rate of the node than those of one.
+            small = [
+                (p, 8, SimpleNamespace(minimum=alone + (p - 1) * 2e-8 + 8 * (p / 1e10 - 1e-10))) for p in (1, 2, 8)
+            ]
+            _Survey._inject(survey, measured, [*rows, *small])  # type: ignore[arg-type]
+            assert survey.injection[1].rate == survey.injection[0].rate
+            assert survey.injection[1].gap == pytest.approx(2e-8)
         else:
             reason = "only 1 of its measurements can be fitted; 3 are needed"
             assert survey.absent == {"injection of host off-node": reason}

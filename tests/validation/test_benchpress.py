@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from seiche.io.formats.benchpress import read_collectives, read_copies, read_inj
 from seiche.machine.laws.curve import Curve
 from seiche.machine.laws.file import read_machine
 from seiche.machine.laws.fit import errors, fit, least_squares, warnings_of
-from seiche.machine.laws.terms import injection_rate
+from seiche.machine.laws.terms import injection_rate, sender_gap
 
 PAPER_CUTS = [256, 16384]
 
@@ -135,6 +136,19 @@ def test_injection_limits_of_a_node(summit: Path, name: str, kind: str, rate: fl
         data.senders, data.size, data.seconds, rendezvous(summit, kind), total=data.total, min_size=16384
     )
     assert (round(result / 1e9, 1), used) == (rate, points)
+
+
+@pytest.mark.parametrize(("kind", "path"), [("cpu", "host"), ("gpu", "device_mpi")])
+def test_the_latency_of_further_senders_on_summit_is_that_of_the_measurements(
+    summit: Path, kind: str, path: Literal["host", "device_mpi"]
+) -> None:
+    """Of all messages below the last protocol, with the published parameters of single messages and rates of nodes."""
+    data, machine = read_injection(summit / "maxrate.out", shared=False)[kind], read_machine("summit")
+    small = data.size < 16384
+    curve, rate = machine.curve(path, "off-node"), machine.node_rate(path)
+    result = sender_gap(data.senders[small], data.size[small], data.seconds[small], curve, rate)
+    (stored,) = (entry.gap for entry in machine.injection if entry.path == path)
+    assert result == pytest.approx(stored, rel=0.01)
 
 
 def test_node_rates_by_senders(summit: Path) -> None:

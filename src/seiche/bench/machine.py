@@ -117,7 +117,8 @@ def show(machine: Machine) -> None:
         print(f"warning: {line}")
     for limit in machine.injection:
         rate = limit.rate * 1e-9
-        print(f"a node injects {rate:.4g} GB/s over {limit.path} {limit.locality} ({limit.senders} senders)")
+        gap = "" if limit.gap is None else f"; each sender adds {limit.gap * 1e9:.3g} ns to messages of the others"
+        print(f"a node injects {rate:.4g} GB/s over {limit.path} {limit.locality} ({limit.senders} senders){gap}")
     for memory, rate in machine.memory.items():
         low, high = machine.memory_intervals.get(memory, (rate, rate))
         spread = f", {low * 1e-9:.4g} to {high * 1e-9:.4g} in individual repetitions" if high > low else ""

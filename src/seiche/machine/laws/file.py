@@ -104,13 +104,17 @@ class Measured(_Section):
 
 
 class Injected(_Section):
-    """Injection rate of a node (B/s) over a path while several of its processes send."""
+    """Injection rate of a node (B/s) over a path while several of its processes send.
+
+    `gap` is the latency (s) that each of these processes adds to the messages of the others.
+    """
 
     path: PathName
     locality: Locality = "off-node"
     rate: Rate
     senders: int = 0
     points: int = 0
+    gap: Seconds | None = None
 
 
 class Launch(_Section):
@@ -260,7 +264,8 @@ class Machine(_Section):
                 measured = self.measured(path, name)
                 duplex = measured.duplex if measured is not None and both_ways else None
                 curves[name] = self.curve(path, name).slower(duplex or 1.0)
-        return MessageModel(curves, self.node_rate(path), gaps, TYPICAL_GAP if base == "host" else 1.0)
+        typical = TYPICAL_GAP if base == "host" else 1.0
+        return MessageModel(curves, self.node_rate(path), gaps, typical, self._sender_gap(path))
 
     def node_rate(self, path: PathName) -> float:
         """Return the injection rate limit (B/s) of a node over a path.
@@ -274,6 +279,12 @@ class Machine(_Section):
         if own_rate is not None:
             return own_rate
         return max(rates.values(), default=self._single_rate())
+
+    def _sender_gap(self, path: PathName) -> float:
+        """Return the latency that each sender of a node adds to messages of the others, 0 if it was not measured."""
+        base = path.removesuffix("_exchange").removesuffix("_graph")
+        gaps = (entry.gap for entry in self.injection if (entry.path, entry.locality) == (base, "off-node"))
+        return next(gaps, None) or 0.0
 
     @property
     def has_assumed_node_rate(self) -> bool:

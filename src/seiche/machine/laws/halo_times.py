@@ -200,8 +200,8 @@ def _message_time(
             return math.inf
         piece = messages.curves[locality_class].piece(size)
         gap = messages.gap(locality_class, size)
-        beta = max(piece.beta, senders / messages.node_rate) if locality_class == "off-node" else piece.beta
-        total += (piece.alpha if index == 0 else gap) + size * beta
+        latency, share = messages.node_share(locality_class, senders)
+        total += (piece.alpha if index == 0 else gap) + latency + size * max(piece.beta, share)
     return total
 
 

@@ -99,13 +99,15 @@ class MessageModel:
     """Messages between processes, or between GPUs, by locality class.
 
     `node_rate` is the injection rate limit of a node, bytes per second; `gaps` are seconds by class. The gap of a class
-    without one is alpha multiplied by `typical_gap`.
+    without one is alpha multiplied by `typical_gap`. `sender_gap` is the additional latency of an off-node message for
+    each other process of the node that sends at the same time, seconds.
     """
 
     curves: Mapping[str, Curve]
     node_rate: float = math.inf
     gaps: Mapping[str, float] = field(default_factory=dict)
     typical_gap: float = 1.0
+    sender_gap: float = 0.0
 
     def gap(self, name: str, size: float) -> float:
         """Return the additional latency of each message of `size` bytes after the first; at most alpha.
@@ -115,6 +117,20 @@ class MessageModel:
         """
         alpha = self.curves[name].piece(size).alpha
         return min(alpha, self.gaps.get(name, self.typical_gap * alpha))
+
+    def node_share(self, name: str, senders: int) -> tuple[float, float]:
+        """Return the additional latency of a message, s, and its least time per byte, s/B, with `senders` of a node."""
+        return ((senders - 1) * self.sender_gap, senders / self.node_rate) if name == "off-node" else (0.0, 0.0)
+
+    def empty_seconds(self, counts: Mapping[str, float], senders: int = 1) -> float:
+        """Return the time of `counts` empty messages (by class, may be means) after others: a gap each.
+
+        Raises:
+            KeyError: a class with messages has no curve.
+        """
+        return sum(
+            count * (self.gap(name, 0) + self.node_share(name, senders)[0]) for name, count in counts.items() if count
+        )
 
     def seconds(self, counts: Mapping[str, float], size: float, senders: int = 1) -> float:
         """Return the time in which a process sends `counts` messages (by class, may be means) of `size` bytes (eq. 10).
@@ -130,8 +146,8 @@ class MessageModel:
                 continue
             piece = self.curves[name].piece(size)
             total += min(count, 1.0) * piece.alpha + max(0.0, count - 1) * self.gap(name, size)
-            share = senders / self.node_rate if name == "off-node" else 0.0
-            total += count * size * max(piece.beta, share)
+            latency, share = self.node_share(name, senders)
+            total += count * (latency + size * max(piece.beta, share))
         return total
 
 

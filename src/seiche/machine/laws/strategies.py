@@ -86,7 +86,8 @@ def exchange_time(
     helper_counts = {name: count / k for name, count in counts.items()} if whole_messages else counts
     among_helpers = paths.host.seconds(helper_counts, size if whole_messages else size / k, layout.gpus * k)
     if whole_messages and empty_messages:
-        among_helpers += sum((1 - 1 / k) * count * paths.host.gap(name, 0) for name, count in counts.items() if count)
+        empty = {name: (1 - 1 / k) * count for name, count in counts.items()}
+        among_helpers += paths.host.empty_seconds(empty, layout.gpus * k)
     if strategy == "extra-message":
         scatter_gather = 2 * (k - 1) * float(paths.host.curves["on-socket"].seconds(array_bytes / k))
         return (

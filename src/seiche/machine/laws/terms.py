@@ -48,6 +48,31 @@ def injection_rate(
     return 1.0 / inverse, int(is_used.sum())
 
 
+def sender_gap(
+    senders: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, curve: Curve, node_rate: float = np.inf
+) -> float:
+    """Return the latency that each sender of a node adds to messages of the others, seconds, >= 0 (eq. 32).
+
+    Args:
+        senders: (n,) simultaneous senders of the node; each size is also measured with one.
+        size: (n,) bytes of the message from one sender; small, so that latency dominates.
+        seconds: (n,) time until all messages have arrived.
+        curve: a single message.
+        node_rate: injection rate of a node, B/s.
+
+    Raises:
+        ValueError: no measurement has two senders, or a size was not measured with one sender.
+    """
+    single = {s: t for p, s, t in zip(*map(np.ravel, (senders, size, seconds)), strict=True) if p == 1}
+    p, s, t = _with_several(senders, size, seconds, "the latency of further senders requires at least two of them")
+    if missing := sorted(set(s) - set(single)):
+        raise ValueError(f"messages of {missing[0]:g} B were not measured with one sender")
+    beta = np.array([curve.piece(value).beta for value in s])
+    rate_limited = s * np.maximum(0.0, p / node_rate - beta)
+    excess = t - np.array([single[value] for value in s]) - rate_limited
+    return max(0.0, float(np.median(excess / (p - 1))))
+
+
 def gap(counts: npt.ArrayLike, size: npt.ArrayLike, seconds: npt.ArrayLike, curve: Curve) -> float:
     """Return the gap, the cost of each message after the first: median of [T - a - n b s] / (n - 1), >= 0 (eq. 12).
 

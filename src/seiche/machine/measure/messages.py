@@ -19,9 +19,10 @@ from seiche.machine.laws.models import Locality
 from seiche.observe.repeat import Timing, TimingSeries, Work, repeated, timed_pair, timed_together
 
 SIZES = tuple(2**k for k in range(23))
-#: Numbers of simultaneous messages and their bytes; bytes of messages from simultaneous senders.
+#: Numbers of simultaneous messages and their bytes.
 MESSAGE_COUNTS, GAP_SIZES = (2, 4, 8, 16, 32), (8, 512, 8192)
-INJECTION_SIZES = (1 << 16, 1 << 18, 1 << 20)
+#: Bytes of messages from simultaneous senders: latency and rate of a node.
+SENDER_GAP_SIZES, INJECTION_SIZES = (8, 512), (1 << 16, 1 << 18, 1 << 20)
 #: Bytes of simultaneous messages in both directions.
 DUPLEX_SIZES = (1 << 17, 1 << 19, 1 << 21)
 _TAG = 17
@@ -159,9 +160,10 @@ class MessageTimer:
         """Return (senders, bytes of the message from each, timing) of simultaneous senders (collective)."""
         rows: list[tuple[int, int, Timing]] = []
         senders = sorted({*(2**k for k in range(len(selected).bit_length())), len(selected)} - {0})
-        share = seconds / (len(senders) * len(INJECTION_SIZES))
+        sizes = SENDER_GAP_SIZES + INJECTION_SIZES
+        share = seconds / (len(senders) * len(sizes))
         for count in senders:
-            for size in INJECTION_SIZES:
+            for size in sizes:
                 own_pair = next((pair for pair in selected[:count] if self.world.rank in pair), None)
                 with bound(self._cpus(own_pair) if own_pair else None):
                     work = ping_pong(self.world, own_pair, self.buffers, size) if own_pair else lambda count: 0.0

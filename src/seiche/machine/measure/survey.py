@@ -35,6 +35,7 @@ from seiche.machine.laws.locality import RankPlacement, bound, hardware, pairs, 
 from seiche.machine.laws.models import LOCALITIES, Locality
 from seiche.machine.measure import copies, exchanges, messages, peers, probes
 from seiche.machine.measure.files import file_writes
+from seiche.machine.measure.injection import injection_of
 from seiche.observe.bandwidth import copy_bandwidth_interval
 from seiche.observe.origin import commit
 from seiche.observe.repeat import AGREEMENT, TimingSeries, sleep_until_barrier
@@ -48,8 +49,6 @@ _FILE_SHARE = 1 / 24
 _SINGLE_RANK = "only one rank: start with mpiexec on two or more"
 _NO_GPU = "no GPU"
 _GPU_PATHS = "device_mpi", "nccl", "nccl_graph", "peer_copy", "peer_store", "peer_exchange", "h2d", "d2h", "d2d"
-#: Minimum number of measurements, and of the largest message sizes, from which an injection rate is fitted.
-_INJECTION_SIZES = 3
 #: Attributes of a survey that become fields of the machine.
 _RESULT_FIELDS = ("paths", "injection", "memory", "memory_intervals", "sharing", "launch", "probes", "absent")
 
@@ -139,25 +138,10 @@ class _Survey:
             self._inject(measured, rows)
 
     def _inject(self, measured: Measured, rows: Sequence[tuple[int, int, Any]]) -> None:
-        senders, sizes, timings = zip(*rows, strict=True)
-        last_protocol, largest = measured.pieces[-1].begin, sorted(set(sizes))[-_INJECTION_SIZES:]
         try:
-            rate, points = terms.injection_rate(
-                senders,
-                sizes,
-                [timing.minimum for timing in timings],
-                measured.curve,
-                min_senders=min(terms.SATURATING_SENDERS, max(senders)),
-                min_size=min(last_protocol, largest[0]),
-            )
-            if points < _INJECTION_SIZES:
-                raise ValueError(f"only {points} of its measurements can be fitted; {_INJECTION_SIZES} are needed")
+            self.injection.append(injection_of(measured, rows))
         except ValueError as error:
             self.absent[f"injection of {measured.path} {measured.locality}"] = str(error)
-            return
-        self.injection.append(
-            Injected(path=measured.path, locality=measured.locality, rate=rate, senders=max(senders), points=points)
-        )
 
     def host(self, backend: Backend | None) -> None:
         """Measure memory and launches of the CPU, if its kernels are available."""
