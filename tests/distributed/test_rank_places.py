@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import seiche.domain.partition
 from seiche.backend import open_backend
 from seiche.case.rank_places import cpu_list, host_lines, mpi_line, place_lines, rank_place, report_lines
+from seiche.domain import shapes
 from seiche.domain.rank_locations import hosts_of
 from seiche.domain.world import World
+from seiche.flow import FlowModel, Newtonian, Solver
 from seiche.machine.laws.locality import RankPlacement, gpu_numa_node, numa_cpus
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -81,6 +85,28 @@ def test_library_launcher_and_hosts_are_printed(ranks: int, node_layout: str | N
         assert lines[5].startswith("rank 2 on node2: 1,002 sites; core")
     assert report_lines(world, open_backend("cpu", 1)) == lines[:-ranks]
     assert len(lines) == 1 + ranks + len(set(hosts_of(world)))
+
+
+def values_between_hosts(world: World, solver: Solver) -> int:
+    """Return the number of values that all ranks send to ranks of other hosts in an exchange."""
+    hosts, plan = hosts_of(world), solver.populations.plan
+    sent = [len(slots) for peer, slots in zip(plan.peers, plan.owned, strict=True) if hosts[peer] != hosts[world.rank]]
+    return sum(world.allgather(sum(sent)))
+
+
+@pytest.mark.ranks(nodes=("2+1",))
+def test_parts_that_exchange_much_are_on_ranks_of_one_node(
+    ranks: int, node_layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """METIS numbers three parts in a row so that the middle one is alone on the second node, if nothing maps them."""
+    world, half = World.from_mpi(), np.array([25.0, 3.0, 3.0])
+    row = shapes.sites_from_distance(lambda x: (np.abs(x - half) - half).max(axis=-1), (0, 0, 0), 2 * half, 1.0)
+    assert world.size == ranks and len(set(hosts_of(world))) == 2, node_layout
+    mapped = Solver(row, FlowModel(Newtonian(0.1)), layout="list-ab", world=world, threads=1)
+    monkeypatch.setattr(seiche.domain.partition, "host_numbers", lambda world: ())
+    in_order = Solver(row, FlowModel(Newtonian(0.1)), layout="list-ab", world=world, threads=1)
+    values = [values_between_hosts(world, solver) for solver in (mapped, in_order)]
+    assert values == [344, 688]
 
 
 def test_a_serial_run_has_no_mpi() -> None:
