@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import h5py
@@ -177,9 +178,22 @@ def test_impossible_keys_are_refused(tmp_path, old, new, message):
         prepare(write(tmp_path, BONE, (old, new)))
 
 
-def test_stresses_of_fluids_and_several_ranks_are_refused(tmp_path):
+def test_stresses_of_fluids_and_transforms_of_the_whole_grid_are_refused(tmp_path):
     shear = ('shear_speed = "1500 m/s"\nshear_alpha_coeff = 6.0\n', "")
     with pytest.raises(CaseError, match=r"sensor.record: 's' requires an elastic medium; set medium.shear_speed"):
         prepare(write(tmp_path, BONE, shear, ('material = "water"', 'material = "water"\nalpha_power = 2.0')))
-    with pytest.raises(CaseError, match="shear_speed: an elastic medium requires a single rank"):
-        check_limits(prepare(write(tmp_path)), 2)
+    with pytest.raises(CaseError, match='basis: an elastic medium has no global basis; use "local"'):
+        check_limits(prepare(write(tmp_path, BONE, ("threads = 1", 'basis = "global"'))), 2)
+    with pytest.raises(CaseError, match=r"run.error: 1e-09 cannot be reached .*; use fewer ranks or a finer"):
+        check_limits(prepare(write(tmp_path, BONE, ("threads = 1", "error = 1e-9"))), 2)
+
+
+def test_check_names_memory_exchange_and_error_of_ranks(tmp_path):
+    setup = prepare(write(tmp_path))
+    lines = "\n".join(describe(setup, 2))
+    # Rows of 48 points, 12 or more beyond each end; two velocities, stresses and accelerations in single precision.
+    width = int(re.search(r"2 ranks +(\d+) x 48 points with overlaps of (\d+)", lines)[1]) - 32
+    assert width >= 24
+    assert re.search(rf"exchange +{6 * width * 48 * 4 / 1e6:.4g} MB received by each rank per step", lines)
+    assert re.search(r"error of ranks at 5e\+05 Hz +\d", lines)
+    assert re.search(r"memory +[\d.]+ MB, [\d.]+ B per point, on each of 2 ranks", lines)

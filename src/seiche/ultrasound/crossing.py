@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from seiche.ultrasound.advice import lowest_speed
 from seiche.ultrasound.local_basis import Part, bell
 from seiche.ultrasound.operators import staggered_derivative
 from seiche.ultrasound.problem import Problem, Window
@@ -83,7 +84,7 @@ def onset_error(problem: Problem, overlap: int, cfl: float = 0.3) -> float:
             signal[-taper_length:] *= 0.5 * (1 + np.cos(np.pi * np.arange(1, taper_length + 1) / taper_length))
         energy = np.abs(np.fft.rfft(signal, 4 * len(signal))) ** 2
         frequencies = np.fft.rfftfreq(4 * len(signal), problem.dt)
-        resolution = float(np.min(problem.sound_speed)) / (np.maximum(frequencies, 1e-300) * max(problem.spacing))
+        resolution = lowest_speed(problem) / (np.maximum(frequencies, 1e-300) * max(problem.spacing))
         resolved_energy = energy[resolution >= _BANDS[0]].sum()
         in_bands = [energy[(resolution >= low) & (resolution < high)].sum() for low, high in pairwise(_BANDS)]
         shares = np.maximum(shares, np.array(in_bands) / resolved_energy if resolved_energy > 0 else 0.0)

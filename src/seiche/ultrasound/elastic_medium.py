@@ -32,8 +32,10 @@ def is_uniform(problem: Problem) -> bool:
     return not any(value is not None and varies(value) for value in given)
 
 
-def coefficients(problem: Problem) -> Iterator[tuple[str, Values]]:
+def coefficients(problem: Problem, *, absorbing: bool | None = None) -> Iterator[tuple[str, Values]]:
     """Yield coefficients by name: numbers of a uniform medium, else arrays in the shape of the grid.
+
+    `absorbing`: with viscosities, which may be zero in a part of the grid; by default if the medium absorbs.
 
     "volume x" is 1/rho0 at the points of u_x, "lambda" and "mu" are the moduli (eq. 62), "mu xy" the shear modulus at
     the points of the shear stress. With absorption "chi", "eta" and "eta xy" are the viscosities (eq. 66).
@@ -47,7 +49,7 @@ def coefficients(problem: Problem) -> Iterator[tuple[str, Values]]:
             yield f"volume {name}", 2 / (density + _following(density, axis))
     shear, speed = _on_grid(problem, problem.elastic.shear_speed), _on_grid(problem, problem.sound_speed)
     yield from _moduli(problem, "lambda", "mu", density * speed**2, density * shear**2)
-    if absorbs(problem):
+    if absorbs(problem) if absorbing is None else absorbing:
         compression = 2 * density * speed**3 * _on_grid(problem, _attenuation(problem, shear=False))
         viscosity = 2 * density * shear**3 * _on_grid(problem, _attenuation(problem, shear=True))
         yield from _moduli(problem, "chi", "eta", compression, viscosity)

@@ -51,13 +51,16 @@ def _largest_prime(extent: int, end: OuterEnd | None) -> int:
     return largest_prime_factor(extent if end is None else continued_points(extent, end))
 
 
-def line_precision(options: Mapping[str, Any]) -> Real | None:
-    """Return the precision of the line transforms of a `Solver` with these options; None for a library."""
+def line_precision(options: Mapping[str, Any], *, elastic: bool = False) -> Real | None:
+    """Return the precision of the line transforms of a `Solver` with these options; None for a library.
+
+    In an `elastic` medium kernels always transform lines.
+    """
     transforms, device = options.get("transforms", "auto"), options.get("device", "cpu")
     exact = options.get("scheme", "exact") == "exact"
     use_lines = transforms == "lines" or (transforms == "auto" and parse_device(device).is_gpu)
     precision: Real = options.get("precision", "float32")
-    return precision if exact and use_lines and precision in get_args(Real) else None
+    return precision if exact and (use_lines or elastic) and precision in get_args(Real) else None
 
 
 def widen_overlaps(parts: Sequence[Part], real: Real) -> list[Part] | None:

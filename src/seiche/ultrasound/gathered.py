@@ -92,7 +92,7 @@ class Records:
         if request.points is not None:
             self.keys, local = points_in(request.points, partition.shape, partition.part, core=True)
         quantities = tuple(
-            name for name in request.quantities if name.endswith("_all") or name == "u_non_staggered" or len(self.keys)
+            name for name in request.quantities if name.endswith(("_all", "_non_staggered")) or len(self.keys)
         )
         if request.sink is not None:
             self._rows = GatheredRows(world, self.keys, self.stored_sensors, request.sink)

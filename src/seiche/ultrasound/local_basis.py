@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
-from seiche.ultrasound.problem import Field, MaskSource, Problem, Window
+from seiche.ultrasound.problem import Elastic, Field, MaskSource, Problem, Window
 
 Floats = npt.NDArray[np.float64]
 #: Slopes of the bell function with the smallest error at four points per wavelength, by the width of the overlap.
@@ -151,7 +151,7 @@ def part_problem(problem: Problem, part: Part) -> Problem:
         return values_on_part(np.asarray(value), windows, clipped=True) if np.ndim(value) else value
 
     absorption, relaxation, pressure = problem.absorption, problem.relaxation, problem.initial_pressure
-    staggered = problem.staggered_density
+    staggered, elastic = problem.staggered_density, problem.elastic
     return replace(
         problem,
         shape=part.shape,
@@ -166,11 +166,17 @@ def part_problem(problem: Problem, part: Part) -> Problem:
             if relaxation is None
             else replace(relaxation, labels=values_on_part(relaxation.labels, windows, clipped=True))
         ),
+        elastic=None if elastic is None else _elastic(elastic, medium),
         initial_pressure=None if pressure is None else values_on_part(pressure, windows, clipped=False),
         sources=tuple(
             local for source in problem.sources if (local := _source(source, problem.shape, part)) is not None
         ),
     )
+
+
+def _elastic(elastic: Elastic, medium: Callable[[Field], Field]) -> Elastic:
+    loss = elastic.shear_alpha_coeff
+    return Elastic(medium(elastic.shear_speed), None if loss is None else medium(loss))
 
 
 def values_on_part(values: npt.NDArray[Any], windows: tuple[Window, ...], *, clipped: bool) -> npt.NDArray[Any]:

@@ -39,7 +39,7 @@ class LocalBasis:
         self._slope, self._transport = slope, transport
         #: All exchanges of this rank.
         self.exchanges: list[HaloExchange] = []
-        self._plans: dict[int, HaloPlan] = {}
+        self._plans: dict[tuple[int, int | None], HaloPlan] = {}
         #: The object that fills and tapers overlaps; None for a basis without overlaps.
         self.overlaps = self
 
@@ -60,19 +60,20 @@ class LocalBasis:
         """Return the largest width (points) of an overlap along the first axis."""
         return max(part.windows[0].overlap + part.windows[0].extra_points for part in self.parts)
 
-    def exchange(self, array: Array, row_length: int) -> tuple[Bound, Bound]:
+    def exchange(self, array: Array, row_length: int, axis: int | None = None) -> tuple[Bound, Bound]:
         """Return the start and the end of the exchange that fills the overlaps of a field; collective.
 
-        `row_length` is the distance of its rows, in numbers.
+        `row_length` is the distance of its rows, in numbers. With an `axis` only the overlaps beyond the ends of the
+        owned lines along this axis are filled.
         """
         from seiche.machine.in_use import predicted_transport_times
 
-        if row_length not in self._plans:
-            self._plans[row_length] = self._plan(row_length)
+        if (row_length, axis) not in self._plans:
+            self._plans[row_length, axis] = self._plan(row_length, axis)
         exchange = HaloExchange(
             self._state.backend,
             self.world,
-            self._plans[row_length],
+            self._plans[row_length, axis],
             self._state.real.name,  # type: ignore[arg-type]
             self._transport,  # type: ignore[arg-type]
             predict=predicted_transport_times,
@@ -109,11 +110,15 @@ class LocalBasis:
         length = self._state.rows["length"]
         return local if row_length == length else local // length * row_length + local % length
 
-    def _plan(self, row_length: int) -> HaloPlan:
+    def _plan(self, row_length: int, axis: int | None) -> HaloPlan:
         shape = tuple(window.total for window in self.part.windows)
-        inside = np.zeros(self.part.shape, bool)
-        inside[self.part.core] = True
-        overlap = np.flatnonzero(~inside)
+        lines = list(self.part.core)
+        if axis is not None:
+            lines[axis] = slice(None)
+        filled = np.full(self.part.shape, axis is None)
+        filled[tuple(lines)] = True
+        filled[self.part.core] = False
+        overlap = np.flatnonzero(filled)
         coordinates = [
             window.indices(clipped=False)[coordinate]
             for window, coordinate in zip(self.part.windows, np.unravel_index(overlap, self.part.shape), strict=True)

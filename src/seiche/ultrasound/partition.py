@@ -86,13 +86,14 @@ def partition_of(problem: Problem, world: World, decomposition: Decomposition, o
     from seiche.ultrasound.slabs import Slabs, column_problem, slab_problem
 
     plan, exact = plan_of(problem, world, decomposition, options), options["scheme"] == "exact"
-    lines = line_precision(options)
+    elastic = problem.elastic is not None
+    lines = line_precision(options, elastic=elastic)
     parts = parts_for(shape, world.size, plan.basis, split=plan.split, overlap=decomposition.overlap, lines=lines)
     basis: LocalBasis | Slabs
     if plan.basis == "local":
         basis = LocalBasis(world, parts, decomposition.slope, decomposition.transport)
         local_problem = part_problem(problem, parts[world.rank])
-        if lines is not None and world.size > 1:  # lines on all ranks, or on none
+        if lines is not None and world.size > 1 and not elastic:  # lines on all ranks, or on none
             if widen_overlaps(parts, lines) is None and transforms == "lines":
                 sizes = "; ".join(sorted({"x".join(map(str, part.shape)) for part in parts}))
                 raise CaseError(

@@ -6,6 +6,7 @@ The cost follows from the bytes of theory/ultrasound, sections 3, 12 and 13, at 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -17,6 +18,7 @@ from seiche.backend import open_backend
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.kernels.registry import Real
+from seiche.ultrasound.elastic_medium import absorbs
 from seiche.ultrasound.extents import line_precision, widen_overlaps
 from seiche.ultrasound.local_basis import Part, best_split, parts_of, possible_splits
 from seiche.ultrasound.problem import Problem
@@ -86,9 +88,17 @@ def check_basis(basis: str) -> None:
         raise CaseError(f"basis: {basis!r} is not {', '.join(get_args(Basis)[:-1])} or {get_args(Basis)[-1]}")
 
 
-def basis_of(basis: str, scheme: str, shape: tuple[int, ...]) -> str:
-    """Return the basis of a scheme for a requested one; raise CaseError for a local one unless the scheme is exact."""
+def basis_of(basis: str, scheme: str, shape: tuple[int, ...], *, elastic: bool = False) -> str:
+    """Return the basis of a scheme for a requested one.
+
+    Raises:
+        CaseError: a local one unless the scheme is exact, or transforms of the whole grid in an elastic medium.
+    """
     check_basis(basis)
+    if elastic:
+        if basis == "global":
+            raise CaseError('basis: an elastic medium has no global basis; use "local"')
+        return "local"
     if scheme == "exact":
         return basis
     if basis == "local":
@@ -214,10 +224,27 @@ def shared_points(part: Part, owner: Part) -> int:
     return int(np.prod(counts)) - owned
 
 
+def received_numbers(problem: Problem, part: Part) -> int:
+    """Return the numbers that a rank receives in each step for the overlaps of its part of a local basis.
+
+    In a fluid these are the pressure, the velocities and the fields of a power law, in all overlaps. In an elastic
+    medium, for each cut axis, the stresses and velocities that are differentiated along it, with absorption also the
+    accelerations, beyond the ends of owned lines.
+    """
+    core = math.prod(window.core for window in part.windows)
+    if problem.elastic is None:
+        fields = 1 + problem.dimensions + 2 * problem.has_fractional_terms
+        return fields * (math.prod(part.shape) - core)
+    fields = problem.dimensions * (3 if absorbs(problem) else 2)
+    beyond_lines = (core // window.core * (window.extent - window.core) for window in part.windows)
+    return fields * sum(beyond_lines)
+
+
 def plan_of(problem: Problem, world: World, decomposition: Decomposition, options: Mapping[str, Any]) -> Plan:
     """Return the requested plan, or that of the machine model (collective); `options` are the solver's."""
     scheme, split = options.get("scheme", "exact"), decomposition.split
-    basis = basis_of(decomposition.basis or ("local" if scheme == "exact" else "global"), scheme, problem.shape)
+    requested = decomposition.basis or ("local" if scheme == "exact" else "global")
+    basis = basis_of(requested, scheme, problem.shape, elastic=problem.elastic is not None)
     if basis == "global" and split is not None:
         raise CaseError(f"split: {split} applies only to the local basis; the global basis uses slabs")
     if basis != "auto" or split is not None:

@@ -148,7 +148,7 @@ class Recorder:
         needs_sensors = [
             name
             for name in request.quantities
-            if not name.endswith("_all") and not (is_distributed and name == "u_non_staggered")
+            if not name.endswith("_all") and not (is_distributed and name.endswith("_non_staggered"))
         ]
         if not self.sensors and needs_sensors:
             raise CaseError("sensor: has no points")

@@ -27,6 +27,7 @@ from seiche.observe.timers import StageTimers
 from seiche.solver import Health, RowSet, SolverBase, State
 from seiche.solver.replay import Replay
 from seiche.solver.state import check_row_shapes
+from seiche.ultrasound.elastic_layers import StoredLayers
 from seiche.ultrasound.exact import ExactScheme
 from seiche.ultrasound.exact_lines import ExactLinesScheme
 from seiche.ultrasound.gathered import Records
@@ -104,7 +105,7 @@ class UltrasoundSolver(SolverBase):
         if problem.outer_end is not None:
             check_axisymmetric_support(scheme, self.world.size if decomposition.basis is None else 2, transforms)
         if problem.elastic is not None:
-            check_elastic_support(scheme, self.world.size if decomposition.basis is None else 2, transforms)
+            check_elastic_support(scheme, transforms)
         threads = self.world.threads(threads)
         options = dict(device=device, precision=precision, scheme=scheme, threads=threads, transforms=transforms)
         self._partition = partition = partition_of(problem, self.world, decomposition, options)
@@ -142,8 +143,9 @@ class UltrasoundSolver(SolverBase):
         fixed = self.backend.prefers_fused_transforms if transforms == "auto" else transforms == "lines"
         if problem.elastic is not None:
             from seiche.ultrasound.elastic import ElasticScheme
+            from seiche.ultrasound.elastic_medium import absorbs
 
-            return ElasticScheme(state, fixed=fixed)
+            return ElasticScheme(state, fixed=fixed, absorbing=absorbs(self.problem))
         if self.scheme != "exact":
             if global_basis:
                 from seiche.ultrasound.two_layouts import TwoLayoutScheme
@@ -308,11 +310,12 @@ class UltrasoundSolver(SolverBase):
         In an elastic medium also those of the memory of the layers at the ends of each axis, "layers x".
         """
         sensors = {"sensors": self.recorder.keys} if self.recorder.stored_sensors else {}
-        layers = {
-            f"layers {axis}": np.arange(next(iter(memories.values())).size, dtype=np.int64)
-            for axis, memories in self._state.layer_memory.items()
-        }
+        layers = {f"layers {axis}": self._stored_layers(axis).keys for axis in self._state.layer_memory}
         return {"points": self._partition.keys, **sensors, **layers}
+
+    def _stored_layers(self, axis: str) -> StoredLayers:
+        """Return the memory of the layers of an elastic medium at the ends of an axis."""
+        return StoredLayers.of(self.problem, self.part, self.problem.axes.index(axis))
 
     def state(self) -> State:
         """Return fields and records as rows of points and of sensors.
@@ -330,11 +333,10 @@ class UltrasoundSolver(SolverBase):
         rows = {"points": RowSet(self._partition.keys, self.total_items, points)}
         if (sensors := self.recorder.rows()) is not None:
             rows["sensors"] = sensors
-        keys = self.keys
         for axis, memories in self._state.layer_memory.items():
-            values = {name: self.backend.download(memory) for name, memory in memories.items()}
-            own = keys[f"layers {axis}"]
-            rows[f"layers {axis}"] = RowSet(own, own.size, values)
+            layers = self._stored_layers(axis)
+            values = {name: layers.values(self.backend.download(memory)) for name, memory in memories.items()}
+            rows[f"layers {axis}"] = RowSet(layers.keys, layers.total, values)
         return State(self.step, rows, attributes={"recorded": self._recorder.recorded})
 
     def set_state(self, state: State) -> None:
@@ -352,11 +354,11 @@ class UltrasoundSolver(SolverBase):
         check_row_shapes(rows, dict.fromkeys(arrays, ()), self.items, "points")
         assert rows is not None
         for axis, memories in self._state.layer_memory.items():
-            layer, name = state.rows.get(f"layers {axis}"), f"layers {axis}"
-            check_row_shapes(layer, dict.fromkeys(memories, ()), self.keys[name].size, name)
+            layers, name = self._stored_layers(axis), f"layers {axis}"
+            check_row_shapes(layer := state.rows.get(name), dict.fromkeys(memories, ()), layers.keys.size, name)
             assert layer is not None
             for key, memory in memories.items():
-                self.backend.assign(memory, np.ascontiguousarray(layer.arrays[key][:], self._state.real))
+                self.backend.assign(memory, layers.memory(layer.arrays[key][:], self._state.real))
         recorder.set_state(state.step, state.rows.get("sensors"))
         for name, array in arrays.items():
             self.backend.assign(array, self._partition.padded(rows.arrays[name][:], self._state.real))
@@ -377,12 +379,10 @@ def check_axisymmetric_support(scheme: str, ranks: int, transforms: str = "libra
         raise CaseError('transforms: an axisymmetric grid requires "library", not "lines"')
 
 
-def check_elastic_support(scheme: str, ranks: int, transforms: str = "auto") -> None:
+def check_elastic_support(scheme: str, transforms: str = "auto") -> None:
     """Raise CaseError for options that an elastic problem does not support."""
     if scheme != "exact":
         raise CaseError(f"scheme: an elastic medium has a scheme of its own; omit {scheme!r}")
-    if ranks > 1:
-        raise CaseError("shear_speed: an elastic medium requires a single rank")
     if transforms == "library":
         raise CaseError('transforms: an elastic medium requires "lines" or "auto", not "library"')
 

@@ -14,6 +14,7 @@ from seiche.errors import CaseError
 from seiche.ultrasound.advice import memory, shared_fields
 from seiche.ultrasound.crossing import cuts_along_diagonal
 from seiche.ultrasound.local_basis import min_overlap
+from seiche.ultrasound.plan import received_numbers
 from seiche.ultrasound.problem import Problem
 from seiche.ultrasound.slabs import slabs_of
 
@@ -86,6 +87,8 @@ def _rank_rows(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float])
     extents, width = " x ".join(map(str, shape)), min_overlap(parts)
     wider = f" ({overlap} requested; widened for the transforms)" if width > overlap else ""
     rows = [(f"{ranks} ranks", f"{extents} points with overlaps of {width}{wider}, {work:.2f} times the work of one")]
+    received = max(received_numbers(problem, part) for part in parts) * np.dtype(setup.case.run.precision).itemsize
+    rows.append(("exchange", f"{received / 1e6:.4g} MB received by each rank per step"))
     cuts = cuts_along_diagonal(parts)
     for frequency in frequencies:
         error = error_of_ranks(problem, parts, frequency)

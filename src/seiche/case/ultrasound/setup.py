@@ -129,7 +129,7 @@ def _setup(case: UltrasoundCase, path: Path, world: World | None = None) -> Ultr
     if grid.symmetry is not None:
         check_axisymmetric_support(case.run.scheme, ranks=1)
     if case.medium.is_elastic:
-        check_elastic_support(case.run.scheme, ranks=1)
+        check_elastic_support(case.run.scheme)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     steering = steering_of(case, grid, medium, layers, world)
     source, sensor = _source(case, grid, path.parent, steering), sensor_of(case, grid, _ring(case, grid))
@@ -311,7 +311,7 @@ def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:
     run, problem = setup.case.run, setup.problem
     if ranks == 1:
         return Decomposition()
-    basis = basis_of(run.basis, run.scheme, problem.shape)
+    basis = basis_of(run.basis, run.scheme, problem.shape, elastic=problem.elastic is not None)
     if run.split is not None and basis == "global":
         raise CaseError(f"run.split: {run.split} is only allowed with the local basis; the global basis uses slabs")
     if run.error is None or basis == "global":
@@ -330,9 +330,10 @@ def decompose(setup: UltrasoundSetup, ranks: int) -> Decomposition:
             return Decomposition(basis, width, run.split, transport=run.transport)
     if basis == "auto" and run.split is None:
         return Decomposition("global", transport=run.transport)
+    remedy = 'run.basis = "global"' if problem.elastic is None else "fewer ranks or a finer grid"
     raise CaseError(
         f"run.error: {run.error:g} cannot be reached with {ranks} ranks; the error of the widest overlap is"
-        f' {predicted_error:.1e}; use run.basis = "global"'
+        f" {predicted_error:.1e}; use {remedy}"
     )
 
 
@@ -342,8 +343,9 @@ def local_parts(setup: UltrasoundSetup, ranks: int, split: tuple[int, ...] | Non
     Raises:
         CaseError: the grid cannot be partitioned in this way.
     """
-    run = setup.case.run
-    lines = line_precision({"device": run.device, "precision": run.precision, "scheme": run.scheme})
+    run, elastic = setup.case.run, setup.problem.elastic is not None
+    options = {"device": run.device, "precision": run.precision, "scheme": run.scheme}
+    lines = line_precision(options, elastic=elastic)
     return parts_for(setup.problem.shape, ranks, "local", split=split, overlap=overlap, lines=lines)
 
 
@@ -363,8 +365,6 @@ def check_limits(setup: UltrasoundSetup, ranks: int) -> None:
     try:
         if setup.grid.symmetry is not None:
             check_axisymmetric_support(setup.case.run.scheme, ranks)
-        if setup.problem.elastic is not None:
-            check_elastic_support(setup.case.run.scheme, ranks)
         decompose(setup, ranks)
     except CaseError as error:
         raise CaseError(f"{setup.source}: {error}") from None

@@ -89,7 +89,7 @@ def _setup(case: UltrasoundCase, path: Path) -> UltrasoundSetup:
     if grid.symmetry is not None:
         check_axisymmetric_support(case.run.scheme, ranks=1)
     if case.medium.is_elastic:
-        check_elastic_support(case.run.scheme, ranks=1)
+        check_elastic_support(case.run.scheme)
     layers = Layers.of(grid, case.layer.points, case.layer.strength, case.layer.inside)
     problem = _problem(case, grid, medium, layers)
     check_frequencies(case, problem)

@@ -22,20 +22,22 @@ struct VaryingNumber {
   SEICHE_FN Real at(Index i) const { return unchanging(numbers + i); }
 };
 
-/// The absorbing layers at both ends of an axis (eqs. 67 and 68). `memory` has the numbers of the layers only: 2 `size`
-/// per line. Tables have a number for each point along the axis. Without memory there are no layers.
+/// The absorbing layers at both ends of an axis (eqs. 67 and 68). `memory` has the numbers of the layers only: of
+/// `before` points of a line from `begin` on, and of `after` points up to `end`. Tables have a number for each point
+/// along the axis. Without memory there are no layers.
 template <class Real>
 struct ElasticLayer {
   Real* memory;
   const Real *decay, *increase, *damping;
-  i32 size;
+  i32 begin, before, after, end;
 
   /// The derivative in stretched coordinates.
   SEICHE_FN Real stretched(const Lines<Real>& lines, int k, Index position, Real slope) const {
-    const int length = lines.plan.length, inside = length - 2 * size;
-    if (memory == nullptr || (k >= size && k < length - size)) return slope;
+    const bool first = k >= begin && k < begin + before, last = k >= end - after && k < end;
+    if (memory == nullptr || !(first || last)) return slope;
+    const int length = lines.plan.length, stored = before + after;
     const Index block = static_cast<u32>(position) / static_cast<u32>(length * lines.inner);
-    const Index skipped = block * inside + (k < size ? 0 : inside);
+    const Index skipped = block * (length - stored) + (first ? begin : end - stored);
     Real* const past = memory + (position - skipped * lines.inner);
     const Real next = unchanging(decay + k) * *past + unchanging(increase + k) * slope;
     *past = next;
@@ -96,11 +98,12 @@ struct Shear {
   }
 };
 
-/// The derivative of a field along one axis, and the rate that it causes. Bytes: those of `Rate`, without the layers.
-template <class Rate, class Work>
+/// The derivative of a field along one axis, and the rate that it causes. If `tapered`, the field is multiplied by a
+/// bell function along the axis first (eq. 32). Bytes: those of `Rate`, without the layers.
+template <class Rate, class Work, bool tapered>
 struct ElasticPass {
   using Real = typename Work::Real;
-  const Real* field;
+  const Real *field, *bell;
   const Complex<Real>* derivative;
   ElasticLayer<Real> layer;
   Rate rate;
@@ -112,6 +115,9 @@ struct ElasticPass {
   SEICHE_FN void operator()(const Team& team, Index item, Scratch& scratch) const {
     Work work(team, item, lines, scratch);
     work.load(field);
+    if constexpr (tapered) {
+      work.update([&](int k, Real value, Index) SEICHE_INLINED { return unchanging(bell + k) * value; });
+    }
     work.apply(derivative);
     work.each([&](int k, Real slope, Index position)
                   SEICHE_INLINED { rate(position, layer.stretched(lines, k, position, slope), dt, layer.factor(k)); });

@@ -20,35 +20,37 @@ def _number(varying: bool, real: Real) -> tuple[str, Members]:
     return f"{CPP}{kind}Number<{CPP_TYPE[real]}>", members
 
 
-def _pass(rate: str, rate_members: Members, shape: LineShape) -> KernelSpec:
+def _pass(rate: str, rate_members: Members, shape: LineShape, tapered: bool) -> KernelSpec:
     """Return a kernel with one item per batch of lines."""
-    layer: Members = (*pointers("memory decay increase damping"), ("size", "int32"))
+    ranges: Members = tuple((name, "int32") for name in ("begin", "before", "after", "end"))
+    layer: Members = (*pointers("memory decay increase damping"), *ranges)
     policies: Members = (("layer", layer), ("rate", rate_members), ("lines", LINES))
-    members: Members = (*pointers("field derivative"), *policies, ("dt", shape.real))
-    spec = KernelSpec(f"{CPP}ElasticPass<{CPP}{rate},{shape.cpp}>", _HEADER, members, threads=shape.threads)
+    members: Members = (*pointers("field bell derivative"), *policies, ("dt", shape.real))
+    cpp = f"{CPP}ElasticPass<{CPP}{rate},{shape.cpp},{cpp_bool(tapered)}>"
+    spec = KernelSpec(cpp, _HEADER, members, threads=shape.threads)
     # As for other kernels with lines: some versions of the assembler spill a few words of addresses.
     return replace(spec, max_registers=255 if shape.threads <= 256 else 128, team=True, may_spill=True)
 
 
-def accelerate(varying: bool, stores_rate: bool, shape: LineShape) -> KernelSpec:
-    """Change of a velocity by the derivative of a stress."""
+def accelerate(varying: bool, stores_rate: bool, shape: LineShape, *, tapered: bool = False) -> KernelSpec:
+    """Change of a velocity by the derivative of a stress; `tapered` on a part of a grid."""
     kind, number = _number(varying, shape.real)
     members: Members = (*pointers("velocity rate"), ("volume", number), ("first", "int32"))
-    return _pass(f"Accelerate<{kind},{cpp_bool(stores_rate)}>", members, shape)
+    return _pass(f"Accelerate<{kind},{cpp_bool(stores_rate)}>", members, shape, tapered)
 
 
-def compress(varying: bool, dimensions: int, shape: LineShape) -> KernelSpec:
+def compress(varying: bool, dimensions: int, shape: LineShape, *, tapered: bool = False) -> KernelSpec:
     """Change of all normal stresses by the derivative of a velocity along its own axis."""
     kind, number = _number(varying, shape.real)
     moduli: Members = (("lambda", number), ("mu", number))
     members: Members = (("stress", "ptr"), *moduli, ("points", "int64"), ("component", "int32"))
-    return _pass(f"Compress<{kind},{dimensions}>", members, shape)
+    return _pass(f"Compress<{kind},{dimensions}>", members, shape, tapered)
 
 
-def shear(varying: bool, shape: LineShape) -> KernelSpec:
+def shear(varying: bool, shape: LineShape, *, tapered: bool = False) -> KernelSpec:
     """Change of a shear stress by the derivative of a velocity along another axis."""
     kind, number = _number(varying, shape.real)
-    return _pass(f"Shear<{kind}>", (("stress", "ptr"), ("mu", number)), shape)
+    return _pass(f"Shear<{kind}>", (("stress", "ptr"), ("mu", number)), shape, tapered)
 
 
 def mean_pressure(dimensions: int, real: Real) -> KernelSpec:
@@ -76,6 +78,9 @@ def other_kernels() -> Iterator[KernelSpec]:
                 yield shear(varying, shape)
             yield accelerate(True, False, shape)
             yield compress(True, 2, shape)
+            yield accelerate(True, True, shape, tapered=True)
+            yield compress(True, 3, shape, tapered=True)
+            yield shear(True, shape, tapered=True)
         for dimensions in (1, 2, 3):
             yield mean_pressure(dimensions, real)
             yield initial_stress(dimensions, real)
