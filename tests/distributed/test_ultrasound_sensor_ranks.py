@@ -19,7 +19,7 @@ def test_sensors_between_points_and_velocities_at_points(basis: str) -> None:
     """Elements cross the cuts between ranks, and some ranks have no sensor."""
     world = World.from_mpi()
     grid, medium, source, _ = packet((96, 64), 60)
-    records = ("p", "p_max", "p_rms", "p_min", "u_non_staggered", "I_avg", "p_max_all")
+    records = ("p", "p_max", "p_rms", "p_min", "u_non_staggered", "g", "I_avg", "p_max_all")
     line = Line((-2.3e-3, -1e-3), (-1.1e-3, 0.4e-3))
     kinds: dict[str, Sensor] = {
         "elements": Sensor(elements=[line, Line((-1e-3, 0.0), (2e-3, 0.0))], record=records, first=2),

@@ -229,7 +229,8 @@ def test_response_that_is_no_center_and_width_is_named(response):
 
 def test_unknown_record_is_named_with_the_known_ones():
     text = error_message_of(sensor=Sensor(MASK, record=("q",)))
-    assert text.startswith("sensor.record: 'q' is not one of p, p_max") and text.endswith("s_non_staggered, I, I_avg")
+    assert text.startswith("sensor.record: 'q' is not one of p, p_max")
+    assert text.endswith("s_non_staggered, g, I, I_avg")
 
 
 @pytest.mark.parametrize(

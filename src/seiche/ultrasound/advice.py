@@ -15,7 +15,7 @@ from seiche.ultrasound.host_fields import extremes
 from seiche.ultrasound.medium_arrays import varies
 from seiche.ultrasound.power_law import ADVISED_ATTENUATION, ADVISED_SPEED, power_law_errors
 from seiche.ultrasound.problem import Field, Problem
-from seiche.ultrasound.records import Request, distinct_directions
+from seiche.ultrasound.records import Request, distinct_directions, needs_transforms
 from seiche.ultrasound.source_stages import on_density
 from seiche.ultrasound.state import half_row_pitch, has_lines
 
@@ -236,6 +236,7 @@ def memory(
     spectra = half * 2 * size * (max(2, dimensions) if problem.outer_end is None else 3)
     if problem.elastic is not None:
         own = _elastic_fields(problem) * size + _sources(problem, size, half, spectra)
+        own += spectra if request is not None and any(map(needs_transforms, request.quantities)) else 0
         return own + (_records(problem, request, size) if request is not None else 0)
     total = points * size * (1 + 2 * dimensions)
     fractional = problem.has_fractional_terms
@@ -243,7 +244,7 @@ def memory(
         total += spectra + half * size
     else:
         total += points * size * (1 + (problem.absorption is not None) + (problem.BonA is not None))
-        total += spectra if fractional else 0
+        total += spectra if fractional or (request is not None and "g" in request.quantities) else 0
     if on_gpu and (fractional if scheme != "exact" else not has_lines(problem, real)):
         total += half * 2 * size
     total += points * size * _arrays(problem, scheme)

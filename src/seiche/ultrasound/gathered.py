@@ -13,7 +13,8 @@ from seiche.domain.world import World
 from seiche.solver.state import RowSet
 from seiche.ultrasound.local_basis import points_in
 from seiche.ultrasound.partition import Partition
-from seiche.ultrasound.records import Recorder, Request, Sink, aggregate_of, final_value, series_of
+from seiche.ultrasound.recorded_values import aggregate_of, final_value
+from seiche.ultrasound.records import Recorder, Request, Sink, needs_transforms, series_of
 from seiche.ultrasound.state import DeviceState
 from seiche.ultrasound.weighted_sensors import WeightedSensors
 
@@ -92,7 +93,7 @@ class Records:
         if request.points is not None:
             self.keys, local = points_in(request.points, partition.shape, partition.part, core=True)
         quantities = tuple(
-            name for name in request.quantities if name.endswith(("_all", "_non_staggered")) or len(self.keys)
+            name for name in request.quantities if name.endswith("_all") or needs_transforms(name) or len(self.keys)
         )
         if request.sink is not None:
             self._rows = GatheredRows(world, self.keys, self.stored_sensors, request.sink)

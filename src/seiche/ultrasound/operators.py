@@ -57,7 +57,10 @@ def _shared(problem: Problem, axis: int, table: _Table) -> _Table:
 
 
 def derivative_tables(problem: Problem, sign: int) -> npt.NDArray[np.complex128]:
-    """Return i k exp(sign i k d/2) / N along the axes one after another (eqs. 6 and 8), N points in all."""
+    """Return i k exp(sign i k d/2) / N along the axes one after another (eqs. 6 and 8), N points in all.
+
+    With the sign 0 the derivative is at the points themselves.
+    """
     tables: list[npt.NDArray[np.complex128]] = [np.zeros(1, np.complex128)] * (3 - problem.dimensions)
     for axis, (spacing, points) in enumerate(zip(problem.spacing, problem.transform_shape, strict=True)):
         table = staggered_derivative(points, spacing, sign)[: len(_numbers(problem, axis))]

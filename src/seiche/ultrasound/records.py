@@ -50,7 +50,7 @@ class Request:
         directions: unit vectors (n, D), of which the series of the pressure has the response (eq. 72).
         quantities: names of "p", "u" and, in elastic media, "s" (stresses) with suffixes: "" and "_non_staggered" (u
             and s) are series, "_max", "_min" and "_rms" aggregates at the sensors, "_max_all" and "_min_all" over the
-            grid.
+            grid. "g" is the series of the gradient of the pressure.
         first: first recorded step, from 0.
         harmonics: frequencies of amplitude and phase.
         stress_tone: whether to record also the stresses of an elastic medium at the first of them.
@@ -87,7 +87,12 @@ def components_of(quantity: str, axes: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the components of a quantity: "p_max" itself, or "ux_max" and so on for "u_max"."""
     if quantity[0] == "s":
         return tuple(f"{name}{quantity[1:]}" for name in stress_names(axes))
-    return (quantity,) if quantity[0] == "p" else tuple(f"u{axis}{quantity[1:]}" for axis in axes)
+    return (quantity,) if quantity[0] == "p" else tuple(f"{quantity[0]}{axis}{quantity[1:]}" for axis in axes)
+
+
+def needs_transforms(quantity: str) -> bool:
+    """Return whether a series needs transforms of the whole grid, in which all ranks take part."""
+    return quantity == "g" or quantity.endswith("_non_staggered")
 
 
 def _suffix(quantity: str) -> str:
@@ -119,7 +124,9 @@ class Recorder:
         self._check()
         self._sensors = self._sensor_arguments(padded=False)
         for quantity in request.quantities:
-            arrays = {"p": [state.p], "u": list(state.u), "s": list(state.stress)}[quantity[0]]
+            arrays = {"p": [state.p], "u": list(state.u), "s": list(state.stress), "g": [state.p] * len(state.u)}[
+                quantity[0]
+            ]
             for name, array in zip(components_of(quantity, state.problem.axes), arrays, strict=True):
                 self._add(name, quantity, array)
         self._tones = {"p": ToneSums(state, request.harmonics, state.p)}
@@ -131,7 +138,7 @@ class Recorder:
         request, points = self.request, self._state.problem.points
         valid = {f"p{kind}" for kind in ("", "_max", "_min", "_rms", "_max_all", "_min_all")}
         stresses = {f"s{name[1:]}" for name in valid}
-        valid |= {f"u{name[1:]}" for name in valid} | {"u_non_staggered"}
+        valid |= {f"u{name[1:]}" for name in valid} | {"u_non_staggered", "g"}
         if self._state.problem.elastic is not None:
             valid |= stresses | {"s_non_staggered"}
         elif (stresses | {"s_non_staggered"}) & set(request.quantities):
@@ -148,7 +155,7 @@ class Recorder:
         needs_sensors = [
             name
             for name in request.quantities
-            if not name.endswith("_all") and not (is_distributed and name.endswith("_non_staggered"))
+            if not name.endswith("_all") and not (is_distributed and needs_transforms(name))
         ]
         if not self.sensors and needs_sensors:
             raise CaseError("sensor: has no points")
@@ -180,8 +187,11 @@ class Recorder:
         if _suffix(quantity) in _RULES:
             self._add_aggregate(name, quantity, array)
             return
+        transformed = self._gradient(name, array) if quantity == "g" else []
+        if quantity.endswith("_non_staggered"):
+            transformed = self._shift(name, array)
         if not self.sensors:
-            self._kernels += self._shift(name, array)
+            self._kernels += transformed
             return
         ring_rows = max(1, min(_RING_BYTES // (self.sensors * self._state.real.itemsize), self._remaining_rows()))
         ring = self._state.backend.zeros((ring_rows, self.sensors), self._state.real)
@@ -190,9 +200,9 @@ class Recorder:
             self._add_directional(self._series[name], array, self.request.directions)
             return
         sensors = self._sensors
-        if quantity.endswith("_non_staggered") and (shifts := self._shift(name, array)):
+        if transformed:
             array = self._state.work[0:1]
-            self._kernels += shifts
+            self._kernels += transformed
             sensors = self._sensor_arguments(padded=True)
         self._kernels.append(self._sample(array, sensors, ring, items=self.sensors, rows=ring_rows))
 
@@ -249,10 +259,22 @@ class Recorder:
             in_place = bool(work or extension)
             work += extension
             work += [state.transforms.forward(None, spectrum)] if in_place else state.forward(field, spectrum, 1)
-            grid_axis = 3 - state.problem.dimensions + state.problem.axes.index(axis)
-            spec = registry.spectral_shift(grid_axis, state.precision)
-            work += [state.bind_spectral(spec, spectrum=spectrum, shift=shift), state.transforms.inverse(spectrum)]
+            work += self._multiplied(spectrum, axis, shift)
         return work
+
+    def _multiplied(self, spectrum: Array, axis: str, table: Array) -> list[Bound]:
+        """Return the product of a spectrum and a table along an axis, transformed back."""
+        state = self._state
+        spec = registry.spectral_shift(3 - state.problem.dimensions + state.problem.axes.index(axis), state.precision)
+        return [state.bind_spectral(spec, spectrum=spectrum, shift=table), state.transforms.inverse(spectrum)]
+
+    def _gradient(self, name: str, pressure: Array) -> list[Bound]:
+        """Return the work that computes a component of the gradient of the pressure, in padded rows (eq. 20a)."""
+        state, spectrum, field = self._state, self._state.work[0:1], pressure.reshape(1, -1)
+        table = state.table("gradient", lambda: state.upload(operators.derivative_tables(state.problem, 0)))
+        work = state.continued(field, spectrum, "even")
+        work += [state.transforms.forward(None, spectrum)] if work else state.forward(field, spectrum, 1)
+        return [*work, *self._multiplied(spectrum, name[1:], table)]
 
     def is_recording(self, t: int) -> tuple[bool, bool]:
         """Return whether sensors, and whether harmonics, are recorded in step t."""
@@ -371,26 +393,3 @@ def series_of(name: str) -> str:
     """Return the series of a record at sensors: "p" for "p_max", and a series itself."""
     kind, _, suffix = name.partition("_")
     return kind if suffix in _RULES else name
-
-
-def aggregate_of(name: str, series: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a maximum, minimum or root mean square (sensors,) of a series (times, sensors)."""
-    if name.endswith("_rms"):
-        return np.asarray(np.sqrt(np.mean(np.square(series), axis=0)))
-    return np.asarray(series.max(axis=0) if name.endswith("_max") else series.min(axis=0))
-
-
-def final_value(name: str, raw: npt.NDArray[Any], recorded: int, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Return the value of a raw aggregate after `recorded` steps; grid fields have the shape of the grid."""
-    values = np.sqrt(raw / max(1, recorded)) if name.endswith("_rms") else raw
-    return values.reshape(shape) if name.endswith("_all") else values
-
-
-def half_step_later(series: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a series (times, sensors) of the velocity at the times of the pressure, half a step later (eq. 20)."""
-    count = len(series)
-    frequencies = np.fft.rfftfreq(count) * 2 * np.pi
-    phase = np.exp(0.5j * frequencies)
-    if count % 2 == 0:
-        phase[-1] = phase[-1].real
-    return np.asarray(np.fft.irfft(np.fft.rfft(series, axis=0) * phase[:, None], count, axis=0), series.dtype)

@@ -19,7 +19,7 @@ from seiche.ultrasound.weighted_sensors import nodes_of_elements
 
 #: Names of all records.
 _KINDS = ("", "_max", "_min", "_rms", "_max_all", "_min_all", "_final")
-_OTHERS = ("u_non_staggered", "s_non_staggered", "I", "I_avg")
+_OTHERS = ("u_non_staggered", "s_non_staggered", "g", "I", "I_avg")
 RECORDS = (*(f"{quantity}{kind}" for quantity in "pus" for kind in _KINDS), *_OTHERS)
 
 

@@ -23,7 +23,8 @@ from seiche.ultrasound.medium import Medium, max_time_step, on_grid
 from seiche.ultrasound.numbers import one_number, real_numbers, whole_number
 from seiche.ultrasound.plan import Decomposition
 from seiche.ultrasound.problem import MAX_POINTS, Elastic, Field, Pml, Problem
-from seiche.ultrasound.records import Request, components_of, half_step_later
+from seiche.ultrasound.recorded_values import half_step_later
+from seiche.ultrasound.records import Request, components_of
 from seiche.ultrasound.sensor import Sensor, filtered
 from seiche.ultrasound.solver import UltrasoundSolver
 from seiche.ultrasound.source import Source, smoothed, smoothed_about_axis
@@ -104,9 +105,9 @@ def simulate(
 
     Series are (n_sensors, n_times), aggregates (n_sensors,), whole-grid records have the grid's shape (without layers
     outside). Velocities have one entry per axis ("ux"), stresses one per pair of axes ("sxx", "sxy"). Series of cuboids
-    are in the order of the cuboids, each in C order. "I" is the intensity p u (in elastic media, minus stress times
-    velocity) at the same points and times, "I_avg" its mean. With frequencies, "p_amplitude" and "p_phase" are
-    (n_frequencies, *grid).
+    are in the order of the cuboids, each in C order. "g" is the gradient of the pressure (Pa/m), with entries such as
+    "gx". "I" is the intensity p u (in elastic media, minus stress times velocity) at the same points and times, "I_avg"
+    its mean. With frequencies, "p_amplitude" and "p_phase" are (n_frequencies, *grid).
 
     Args:
         grid: with its time steps; defaults are a Courant number of 0.3 and one crossing of the diagonal.

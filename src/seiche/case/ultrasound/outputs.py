@@ -36,6 +36,7 @@ _UNITS = {
         "p": "Pa",
         "s": "Pa",
         "u": "m/s",
+        "g": "Pa/m",
         "I": "W/m^2",
         "image": "Pa",
         "temperature": "degC",

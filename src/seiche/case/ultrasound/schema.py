@@ -32,7 +32,7 @@ from seiche.case.ultrasound.target_schema import TargetTable, placed
 from seiche.ultrasound.grid import Grid
 
 MaterialName = Literal["water", "skin", "brain", "cortical bone", "trabecular bone"]
-Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "I", "I_avg", "s", "s_max", "s_min", "s_rms"]
+Series = Literal["p", "p_max", "p_min", "p_rms", "u_non_staggered", "g", "I", "I_avg", "s", "s_max", "s_min", "s_rms"]
 Map = Literal["p_max_all", "p_min_all", "p_final", "u_final", "s_max_all", "s_min_all", "s_final"]
 #: Maps that the figure of the field shows.
 DRAWN_MAPS = frozenset({"p_max_all", "p_final"})
