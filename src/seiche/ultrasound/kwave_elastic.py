@@ -79,7 +79,7 @@ def _records(
     size, alpha = getattr(settings, "pml_size", None), getattr(settings, "pml_alpha", None)
     results = simulate(
         grid,
-        _medium_of(medium, grid),
+        elastic_medium_of(medium, grid),
         _source_of(source, grid),
         sensors,
         pml_size=None if size is None else tuple(int(n) for n in _one_per_axis("pml_size", size, dimensions)),
@@ -105,7 +105,7 @@ def _one_per_axis(name: str, value: Any, dimensions: int) -> tuple[float, ...]:
     return tuple(float(number) for number in values)
 
 
-def _medium_of(medium: Any, grid: Grid) -> Medium:
+def elastic_medium_of(medium: Any, grid: Grid) -> Medium:
     """Return the elastic medium of a kWaveMedium."""
 
     def field(name: str) -> Any:
@@ -152,7 +152,7 @@ def _source_of(source: Any, grid: Grid) -> Source:
         for name, value in signals.items():
             samples = np.asarray(value, np.float64)
             samples = samples.reshape(-1, samples.shape[-1])
-            arguments[name] = samples[_rank_in_first_axis_order(points)] if len(samples) > 1 else samples
+            arguments[name] = samples[rank_in_first_axis_order(points)] if len(samples) > 1 else samples
     return Source(**arguments)
 
 
@@ -170,10 +170,10 @@ def _sensor_of(sensor: Any, grid: Grid) -> tuple[Sensor, npt.NDArray[np.int64] |
     if np.ndim(mask) == 2 and np.shape(mask) != grid.shape and np.shape(mask)[0] == len(grid.shape):
         return Sensor(positions=np.asarray(mask, np.float64).T, **options), None
     points = np.asarray(field_of("sensor.mask", mask, grid.shape, as_array=True)) != 0
-    return Sensor(mask=points, **options), np.argsort(_rank_in_first_axis_order(points))
+    return Sensor(mask=points, **options), np.argsort(rank_in_first_axis_order(points))
 
 
-def _rank_in_first_axis_order(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def rank_in_first_axis_order(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Return for each point of a mask in C order its number among the points with the first axis varying fastest."""
     numbers = np.zeros(mask.shape, np.int64)
     numbers.T[mask.T] = np.arange(np.count_nonzero(mask))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from seiche.errors import CaseError
 from seiche.ultrasound import autofocus, b_mode
 from seiche.ultrasound.kspace_image import kspace_image
+from seiche.ultrasound.kwave_elastic import elastic_medium_of, rank_in_first_axis_order
 from seiche.ultrasound.kwave_objects import field_of, grid_of, medium_of
 from seiche.ultrasound.numbers import positive_number, real_numbers
 from seiche.ultrasound.photoacoustic import time_reversal
@@ -87,15 +88,17 @@ class TimeReversal:
 
         Args:
             kgrid: a kWaveGrid with its time set.
-            medium: a kWaveMedium.
-            sensor: a kSensor with a binary mask, and `recorded_pressure` (n_sensor, n_times) in C order of the mask.
+            medium: a kWaveMedium; with sound_speed_shear the elastic solver is used.
+            sensor: a kSensor with a binary mask, and `recorded_pressure` (n_sensor, n_times) in C order of the mask, in
+                elastic media in the order of `pstd_elastic_2d`.
             compensation_factor: of the image, 2 for sensors on one side and 1 for sensors all around.
 
         Raises:
             CaseError: the time is not set, or an impossible factor.
         """
         self._grid = grid_of(kgrid)
-        self._medium, self._sensor = medium_of(medium, self._grid), sensor
+        self._elastic, self._sensor = getattr(medium, "sound_speed_shear", None) is not None, sensor
+        self._medium = elastic_medium_of(medium, self._grid) if self._elastic else medium_of(medium, self._grid)
         self._factor = positive_number("compensation_factor", compensation_factor)
 
     def __call__(
@@ -121,6 +124,8 @@ class TimeReversal:
         if series is None:
             raise CaseError("sensor.recorded_pressure: is missing; set it to the series p of a simulation")
         mask = np.asarray(field_of("sensor.mask", self._sensor.mask, self._grid.shape, as_array=True)) != 0
+        if self._elastic and len(series) == np.count_nonzero(mask):
+            series = np.asarray(series)[rank_in_first_axis_order(mask)]
         arguments = {"pml_inside": False, **options}
         return self._factor * time_reversal(self._grid, self._medium, mask, series, **arguments)
 

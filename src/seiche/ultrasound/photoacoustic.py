@@ -32,8 +32,9 @@ def time_reversal(
 ) -> npt.NDArray[np.float64]:
     """Return the initial pressure, in the grid's shape, from `series` (n_sensors, n_times) at the points of a mask.
 
-    The sensors emit their series in reversed time order. Each further iteration simulates the series of the current
-    image and adds the reconstruction of the residual, which improves images from a limited view. The time-reversed
+    The sensors emit their series in reversed time order; in an elastic medium they impose minus the pressure on all
+    normal stresses. Each further iteration simulates the series of the current image and adds the reconstruction of the
+    residual, which improves images from a limited view. The time-reversed
     simulations have no absorption, or with `compensate` a gain that restores what the medium has absorbed (eq. 52).
 
     Args:
@@ -49,7 +50,8 @@ def time_reversal(
             collective and returns the same image on all of them.
 
     Raises:
-        CaseError: series of another shape than sensors and steps, no iteration, or nothing to compensate.
+        CaseError: series of another shape than sensors and steps, no iteration, or nothing to compensate, as in elastic
+            media.
     """
     recorded = np.asarray(series, np.float64)
     sensors = mask_points("mask", mask, grid.shape).size
@@ -58,7 +60,9 @@ def time_reversal(
     if iterations < 1:
         raise CaseError(f"iterations: {iterations} must be at least 1")
     if compensate is None:
-        backwards = replace(medium, alpha_coeff=None, alpha_power=None, alpha_mode=None)
+        backwards = replace(medium, alpha_coeff=None, alpha_power=None, alpha_mode=None, shear_alpha_coeff=None)
+    elif medium.shear_speed is not None:
+        raise CaseError("compensate: is not available in elastic media; omit it")
     else:
         backwards = replace(medium, gain_below=one_number("compensate", compensate))
         backwards.absorption(grid.shape)  # names the key if there is no power law

@@ -358,8 +358,8 @@ class UltrasoundCase(CaseTable):
         fields = record.frequencies or self.image or DRAWN_MAPS.intersection(record.maps) or has_traces
         if self.output.picture and not (fields or any(isinstance(source, InitialPressure) for source in self.source)):
             raise ValueError("output.picture: no field to draw; add record.frequencies, or p_max_all to record.maps")
-        if self.medium.is_elastic and self.image is not None:
-            raise ValueError("image: is not available in elastic media; omit medium.shear_speed")
+        if self.medium.is_elastic and self.image is not None and self.image.compensate is not None:
+            raise ValueError("image.compensate: is not available in elastic media; omit it")
         if self.target is not None and not record.frequencies:
             raise ValueError("target: needs the amplitude at record.frequencies, which are missing")
         placed("source", self.source, self.target)
