@@ -75,11 +75,28 @@ def test_peaks_are_those_of_the_brain_and_of_the_bone(shape):
     assert lines[-1].startswith("highest temperature in the brain: 39")
 
 
+@pytest.mark.parametrize("width", [1, 4])
+def test_gaps_of_the_bone_are_closed_for_the_brain(width):
+    grid = Grid((60, 60), 0.5e-3)
+    radius, medium = shell(grid)
+    speed = np.array(medium.sound_speed)
+    speed[:30, 30 : 30 + width] = 1500.0  # a burr hole
+    parts = Sonication.of(grid, Medium(speed), (0.0, 0.0), bone_speed=1700.0, sources=[[-10e-3, 0.0]])
+    assert width * 0.5e-3 <= parts.gap <= (width + 2) * 0.5e-3
+    assert not parts.brain[radius > 8e-3].any()
+    assert parts.brain[(radius < 6e-3 - 0.6 * parts.gap)].all()
+    amplitude = np.where(radius > 8.5e-3, 9.0, np.where(radius < 5e-3, 2.0, 1.0))
+    result = parts.evaluate(amplitude)
+    assert (result["brain"]["pressure_Pa"], result["bone"]["pressure_Pa"]) == (2.0, 1.0)
+    assert target_lines(result)[-1] == f"bone: gaps up to {1e3 * parts.gap:.3g} mm are treated as closed"
+    assert "Gaps of the bone up to" in target_section({"target": result}, None)
+
+
 def test_without_closed_bone_there_is_no_brain():
     grid = Grid((60, 60), 0.5e-3)
     _, medium = shell(grid)
-    speed = np.array(medium.sound_speed)
-    speed[:30, 30] = 1500.0  # a hole
+    x, _ = np.meshgrid(grid.positions("x"), grid.positions("y"), indexing="ij")
+    speed = np.where(x < 0, 1500.0, medium.sound_speed)  # half of the skull is missing
     parts = Sonication.of(grid, Medium(speed), (0.0, 0.0), bone_speed=1700.0, sources=[[-10e-3, 0.0]])
     result = parts.evaluate(np.ones(grid.shape))
     assert "brain" not in result and "bone" in result

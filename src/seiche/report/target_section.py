@@ -39,6 +39,8 @@ def target_section(details: Mapping[str, Any], folder: Path | None) -> str:
     parts = [table(("", "at the target", "in the brain", "in the bone"), list(_rows(target)), text_columns=(1, 2, 3))]
     if "brain" not in target:
         parts.append("<p>Bone does not separate the target from the sources; there are no values for the brain.</p>")
+    if "closed_gap_m" in target:
+        parts.append(f"<p>Gaps of the bone up to {display(target['closed_gap_m'], 'm')} are treated as closed.</p>")
     if steering := target.get("steering"):
         numbers = [(name, 1e6 * entry["delay_s"], np.degrees(entry["phase_rad"])) for name, entry in steering.items()]
         rows = [(name, f"{delay:.4g}", f"{phase:.4g}") for name, delay, phase in numbers]

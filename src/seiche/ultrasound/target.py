@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Evaluation of a sonication: amplitudes and temperatures at a target, in the brain around it, and in the bone.
 
-Bone is where the sound speed is high. The brain is the part without bone that is connected with the target.
+Bone is where the sound speed is high. The brain is the part without bone that is connected with the target. Gaps of the
+bone, such as sutures and burr holes, are closed if necessary.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ class Sonication:
         bone_speed: lowest sound speed of bone, m/s.
         index: indices of the point nearest to the target.
         bone: flags of the points of bone.
-        brain: flags of the points without bone that are connected with the target; None if a source is among them,
-            so that bone does not separate them from it.
+        brain: flags of the points without bone that are connected with the target; None if bone does not separate them
+            from the sources.
+        gap: width of gaps of the bone that are treated as closed, m; 0 if it has none. Where the brain is narrower, its
+            points do not count.
     """
 
     grid: Grid
@@ -42,6 +45,7 @@ class Sonication:
     index: tuple[int, ...]
     bone: Flags
     brain: Flags | None
+    gap: float = 0.0
 
     @staticmethod
     def of(
@@ -59,8 +63,6 @@ class Sonication:
         Raises:
             CaseError: the target is outside the grid, or in bone.
         """
-        from scipy.ndimage import label
-
         index = nearest_points(grid, [target])
         if index is None:
             raise CaseError("target.position: is outside the grid")
@@ -72,11 +74,10 @@ class Sonication:
                 f"target.position: is in bone, with a sound speed of {speed:.4g} m/s; move the target, or raise "
                 f"target.bone_speed = {bone_speed:g} m/s"
             )
-        labels, _ = label(~bone)
-        brain = labels == labels[place]
         outside = nearest_points(grid, np.asarray(sources, np.float64).reshape(-1, len(grid.shape)))
-        is_open = outside is None or not bone.any() or bool(brain[tuple(outside.T)].any())
-        return Sonication(grid, medium, bone_speed, place, bone, None if is_open else brain)
+        if outside is None or not bone.any():
+            return Sonication(grid, medium, bone_speed, place, bone, None)
+        return Sonication(grid, medium, bone_speed, place, bone, *_brain(bone, place, outside, grid.spacings))
 
     def evaluate(self, amplitude: npt.NDArray[Any]) -> dict[str, Any]:
         """Return pressures and the size of the focus for amplitudes (Pa) on the grid, as numbers in SI units.
@@ -89,6 +90,8 @@ class Sonication:
             "place_m": [float(self.grid.positions(a)[k]) for a, k in zip(self.grid.axes, self.index, strict=True)],
             "pressure_Pa": float(values[self.index]),
         }
+        if self.gap > 0:
+            result["closed_gap_m"] = self.gap
         if self.bone.any():
             result["bone"] = self._peak(values, self.bone)[0]
         if self.brain is not None:
@@ -127,6 +130,30 @@ class Sonication:
         target = np.array([line[k] for line, k in zip(lines, self.index, strict=True)])
         distance = float(np.linalg.norm(place - target))
         return {"pressure_Pa": float(values[index]), "place_m": place.tolist(), "distance_m": distance}, index
+
+
+def _brain(
+    bone: Flags, place: tuple[int, ...], outside: npt.NDArray[np.int64], spacings: Sequence[float]
+) -> tuple[Flags | None, float]:
+    """Return the part without bone around `place`, and the width (m) of the gaps that separate it from `outside`.
+
+    It is the morphological opening of the part without bone, by a ball as small as possible; None if there is none.
+    """
+    from scipy.ndimage import distance_transform_edt, label
+
+    def part_of(flags: Flags) -> Flags | None:
+        labels, _ = label(flags)
+        part: Flags = labels == labels[place]
+        return None if part[tuple(outside.T)].any() else part
+
+    if (part := part_of(~bone)) is not None:
+        return part, 0.0
+    distance = distance_transform_edt(~bone, sampling=tuple(spacings))
+    radius = 0.5 * min(spacings)
+    while (radius := radius + 0.5 * min(spacings)) < distance[place]:
+        if (part := part_of(distance > radius)) is not None:
+            return (distance_transform_edt(~part, sampling=tuple(spacings)) <= radius) & ~bone, 2 * radius
+    return None, 0.0
 
 
 def nearest_points(grid: Grid, places: npt.ArrayLike) -> npt.NDArray[np.int64] | None:

@@ -124,6 +124,8 @@ def target_lines(result: Mapping[str, Any]) -> list[str]:
             lines.append(line)
     if "brain" not in result:
         lines.append("peak in the brain: unknown, since bone does not separate the target from the sources")
+    if "closed_gap_m" in result:
+        lines.append(f"bone: gaps up to {1e3 * result['closed_gap_m']:.3g} mm are treated as closed")
     for part, values in result.get("heat", {}).items():
         where = "at the target" if part == "target" else f"in the {part}"
         lines.append(
