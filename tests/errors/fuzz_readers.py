@@ -43,7 +43,7 @@ from seiche.domain.world import World
 from seiche.errors import FormatError, SeicheError
 from seiche.io import lock
 from seiche.io.arrays import HDF5_ERRORS, one_line, read_npy, read_npz
-from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, write_surfaces
+from seiche.io.cell_files import read_list, read_surfaces
 from seiche.io.checkpoint import ALL, read_checkpoint, write_checkpoint
 from seiche.io.formats import kwave_output
 from seiche.io.formats.benchpress import read_collectives, read_copies, read_injection, read_ping_pongs
@@ -61,6 +61,7 @@ from seiche.io.formats.pos import read_pos
 from seiche.io.formats.segy import read_segy
 from seiche.io.formats.stl import read_stl, write_stl
 from seiche.io.series_file import SeriesFile, complete_series
+from seiche.io.surface_file import CellSurfaces, write_surfaces
 from seiche.machine.laws.file import read_machine
 from seiche.report import run_report
 from seiche.report.motion import read_motion

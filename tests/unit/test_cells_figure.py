@@ -19,15 +19,15 @@ from seiche.domain.world import World
 from seiche.errors import CaseError, FormatError
 from seiche.io.background import write_now
 from seiche.io.cell_files import (
-    CellSurfaces,
     SurfaceFiles,
     is_file_of_series,
     list_path,
     read_list,
     read_surfaces,
+    state_path,
     wall_path,
-    write_surfaces,
 )
+from seiche.io.surface_file import CellSurfaces, surfaces_job, write_surfaces
 from seiche.report.cells_figure import camera_for, cells_figure, color_limit, film
 
 BALL = icosphere(162)
@@ -47,9 +47,10 @@ def wall() -> CellSurfaces:
 
 
 def test_states_come_back_from_their_files(tmp_path: Path) -> None:
-    files = SurfaceFiles(tmp_path / "cells.vtkhdf", write_surfaces, [])
+    files = SurfaceFiles(tmp_path / "cells.vtkhdf", [])
     for step in (5, 10):
-        write_now(files.state(step, 1e-6 * step, lambda step=step: state(1e-6 * step)), World.serial())
+        job = surfaces_job(state_path(files.path, step), state(1e-6 * step))
+        write_now(files.state(step, 1e-6 * step, job), World.serial())
     assert files.steps == 2
     listed = read_list(tmp_path / "cells.vtkhdf")
     assert listed == [(tmp_path / f"cells.{step:09d}.vtkhdf", 1e-6 * step) for step in (5, 10)]
@@ -96,9 +97,10 @@ def test_a_film_has_a_frame_for_every_state(tmp_path: Path) -> None:
 
 
 def example_run(folder: Path) -> Path:
-    files = SurfaceFiles(folder / "cells.vtkhdf", write_surfaces, [])
+    files = SurfaceFiles(folder / "cells.vtkhdf", [])
     for step in range(3):
-        write_now(files.state(step, 1e-6 * step, lambda step=step: state(0.0, 1e-6 * step)), World.serial())
+        job = surfaces_job(state_path(files.path, step), state(0.0, 1e-6 * step))
+        write_now(files.state(step, 1e-6 * step, job), World.serial())
     write_surfaces(wall_path(folder / "cells.vtkhdf"), wall())
     return folder
 

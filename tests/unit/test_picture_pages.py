@@ -19,7 +19,8 @@ from seiche.cli import main
 from seiche.domain.world import World
 from seiche.errors import CaseError
 from seiche.io.background import write_now
-from seiche.io.cell_files import CellSurfaces, SurfaceFiles, wall_path, write_surfaces
+from seiche.io.cell_files import SurfaceFiles, state_path, wall_path
+from seiche.io.surface_file import CellSurfaces, surfaces_job, write_surfaces
 from seiche.report import scene
 from seiche.report.page_size import PageSize, page, page_of, parse_size
 from seiche.report.style import new_figure, save
@@ -38,12 +39,13 @@ def tube(radius: float, length: float, count: int = 40) -> tuple[np.ndarray, np.
 
 
 def run_with_cells(folder: Path) -> Path:
-    files = SurfaceFiles(folder / "cells.vtkhdf", write_surfaces, [])
+    files = SurfaceFiles(folder / "cells.vtkhdf", [])
     for step in range(3):
         vertices = 2e-6 * BALL.vertices + [1e-6 * step, 0, 0]
         velocity = np.tile([2e-3, 0.0, 0.0], (len(vertices), 1))
         state = CellSurfaces(1e-6 * step, vertices, BALL.faces, {"velocity": velocity})
-        write_now(files.state(step, 1e-6 * step, lambda state=state: state), World.serial())
+        job = surfaces_job(state_path(files.path, step), state)
+        write_now(files.state(step, 1e-6 * step, job), World.serial())
     vertices, faces = tube(6e-6, 40e-6)
     write_surfaces(wall_path(folder / "cells.vtkhdf"), CellSurfaces(0.0, vertices, faces))
     return folder

@@ -21,7 +21,8 @@ from seiche.domain.sites import SiteSet
 from seiche.domain.surface import Surface
 from seiche.domain.voxelise import voxelise
 from seiche.errors import FormatError
-from seiche.io.cell_files import CellSurfaces, read_surfaces, write_surfaces
+from seiche.io.cell_files import read_surfaces
+from seiche.io.surface_file import CellSurfaces, write_surfaces
 from seiche.report import scene
 from seiche.report.field_panel import cuts
 from seiche.report.periodic_images import in_an_end, with_images

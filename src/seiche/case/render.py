@@ -13,7 +13,8 @@ import numpy as np
 from seiche.case.output_targets import FILE_KINDS, check_replaceable_file
 from seiche.errors import CaseError, FormatError
 from seiche.io.arrays import hdf5_file, values_of
-from seiche.io.cell_files import CellSurfaces, read_list, read_surfaces, wall_path
+from seiche.io.cell_files import read_list, read_surfaces, wall_path
+from seiche.io.surface_file import CellSurfaces
 
 if TYPE_CHECKING:
     from seiche.report.section_figure import SectionStyle

@@ -163,6 +163,15 @@ class Blood:
         host = self.solver.backend.download(self.cells.positions)
         return [self._rows(host, kind)[1] for kind in range(len(self.cells.blocks))]
 
+    def own_cells(self, kind: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return the cells of a type that this rank owns (not collective).
+
+        Their numbers (cells,), vertices and velocities in the last step, (cells, n, 3).
+        """
+        download = self.solver.backend.download
+        numbers, vertices = self._rows(download(self.cells.positions), kind)
+        return numbers, vertices, self._rows(download(self.boundary.velocity), kind)[1]
+
     def velocities(self, kind: int = 0) -> npt.NDArray[Any]:
         """Return the velocities (cells, n, 3) of the vertices of all cells of a type in the last step."""
         return self._gathered(self.boundary.velocity, kind)

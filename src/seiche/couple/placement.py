@@ -53,7 +53,7 @@ def owned_cells(
             own = np.flatnonzero(homes == world.rank)
             numbers, cells = numbers[own], cells[:, :, own]
         else:
-            numbers, cells = _sent_to(world, homes, numbers, cells)
+            numbers, cells = sent_to(world, homes, numbers, cells)
         result.append(OwnedCells(numbers, cells.reshape(len(arrays), 3, -1)))
     return result
 
@@ -93,7 +93,7 @@ def _memory_by_vertex(cells: Cells, counts: Sequence[int], memory: Sequence[Floa
     return np.concatenate(arrays_per_type, axis=2)
 
 
-def _sent_to(world: World, homes: Numbers, numbers: Numbers, cells: Floats) -> tuple[Numbers, Floats]:
+def sent_to(world: World, homes: Numbers, numbers: Numbers, cells: Floats) -> tuple[Numbers, Floats]:
     """Send cells (arrays, 3, n, vertices) to their ranks `homes`; return those of this rank, sorted by number."""
     per_round = max(1, _MAX_BYTES // max(1, cells[:, :, :1].nbytes or 8))
     rounds = max(world.allgather(-(-len(numbers) // per_round)))

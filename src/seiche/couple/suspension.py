@@ -18,7 +18,7 @@ from seiche.couple.blood import Blood
 from seiche.couple.immersed import Scheme
 from seiche.couple.limits import StepLimit
 from seiche.couple.markers import InitialCells
-from seiche.couple.placement import placement_of
+from seiche.couple.placement import placement_of, sent_to
 from seiche.domain.surface import Surface
 from seiche.domain.world import World
 from seiche.errors import CaseError
@@ -234,4 +234,24 @@ def present_cells(blood: Blood, ids: Sequence[npt.NDArray[np.int64]]) -> list[Po
     for kind, ids_of_type in enumerate(ids):
         velocities = blood.velocities(kind).astype(np.float64)
         populations.append(Population(blood.vertices(kind), velocities, ids_of_type, blood.memory_metric(kind)))
+    return populations
+
+
+def equal_shares(blood: Blood, ids: Sequence[npt.NDArray[np.int64]]) -> list[Population]:
+    """Return the present positions and velocities of an equal share of the cells of each type (collective).
+
+    The shares of the ranks are consecutive; `ids` are those of all cells by type.
+    """
+    world, populations = blood.solver.world, []
+    for kind, ids_of_type in enumerate(ids):
+        total = len(ids_of_type)
+        numbers, vertices, velocity = blood.own_cells(kind)
+        if world.size > 1:
+            ends = total * np.arange(1, world.size + 1) // world.size
+            homes = np.searchsorted(ends, numbers, side="right")
+            arrays = np.stack([vertices, velocity]).transpose(0, 3, 1, 2)
+            numbers, arrays = sent_to(world, homes, numbers, arrays)
+            vertices, velocity = arrays.transpose(0, 2, 3, 1)
+        own_ids = ids_of_type[numbers]
+        populations.append(Population(vertices, velocity.astype(np.float64), own_ids, numbers=numbers, total=total))
     return populations

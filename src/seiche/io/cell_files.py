@@ -9,89 +9,20 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seiche.errors import FormatError
 from seiche.io.arrays import hdf5_file, values_of
 from seiche.io.background import FunctionJob, Job
-from seiche.io.compression import Compression, store_array
 from seiche.io.files import replacing
-from seiche.io.mark import new_hdf5
+from seiche.io.surface_file import BOX, CellSurfaces
 
-_TOPOLOGIES = ("Vertices", "Lines", "Polygons", "Strips")
-#: Attribute of a file with the ends of its periodic axes (m).
-_BOX = "periodic_box"
 _LIST_VERSION = "1.0"
 #: Bound of the coordinates of a vertex (m).
 _MAX_COORDINATE = 1e30
-
-
-@dataclass(frozen=True, eq=False)
-class CellSurfaces:
-    """Triangles at one time: `vertices` (v, 3) in metres, `faces` (f, 3), fields of vertices and of faces by name.
-
-    `periodic_box` (2, 3) has the ends (m) of the periodic axes, infinite along the others; None without periodic axes.
-    """
-
-    time: float
-    vertices: npt.NDArray[np.floating[Any]]
-    faces: npt.NDArray[np.integer[Any]]
-    on_vertices: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    on_faces: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    periodic_box: npt.NDArray[np.float64] | None = None
-
-
-def write_surfaces(
-    path: Path,
-    surfaces: CellSurfaces,
-    units: Mapping[str, str] | None = None,
-    compression: Compression | None = None,
-) -> None:
-    """Write a VTKHDF file (PolyData of one time step) atomically; OSError if that fails.
-
-    The field "position" of the `compression` is that of the vertices.
-    """
-    import h5py
-
-    with replacing(path) as temporary, new_hdf5(temporary) as file:
-        root = file.create_group("VTKHDF")
-        root.attrs["Version"] = np.array([2, 2], np.int64)
-        root.attrs.create("Type", b"PolyData", dtype=h5py.string_dtype("ascii", 8))
-        if surfaces.periodic_box is not None:
-            file.attrs[_BOX] = np.asarray(surfaces.periodic_box, np.float64)
-        root["NumberOfPoints"] = np.array([len(surfaces.vertices)], np.int64)
-        points = np.asarray(surfaces.vertices, np.float32).reshape(-1, 3)
-        store_array(root, "Points", points, compression, field="position")
-        for name in _TOPOLOGIES:
-            faces = np.asarray(surfaces.faces, np.int64).reshape(-1, 3) if name == "Polygons" else np.zeros((0, 3), int)
-            group = root.create_group(name)
-            group["NumberOfCells"] = np.array([len(faces)], np.int64)
-            group["NumberOfConnectivityIds"] = np.array([faces.size], np.int64)
-            store_array(group, "Offsets", 3 * np.arange(len(faces) + 1, dtype=np.int64), compression)
-            store_array(group, "Connectivity", faces.reshape(-1), compression)
-        steps = root.create_group("Steps")
-        steps.attrs["NSteps"] = np.int64(1)
-        steps["Values"] = np.array([surfaces.time])
-        for name in ("PartOffsets", "PointOffsets"):
-            steps[name] = np.zeros(1, np.int64)
-        steps["NumberOfParts"] = np.ones(1, np.int64)
-        for name in ("CellOffsets", "ConnectivityIdOffsets"):
-            steps[name] = np.zeros((1, len(_TOPOLOGIES)), np.int64)
-        for data, fields in (("PointData", surfaces.on_vertices), ("CellData", surfaces.on_faces)):
-            group = root.create_group(data)
-            offsets = steps.create_group(f"{data}Offsets")
-            for name, values in fields.items():
-                stored = values.astype(np.float32) if values.dtype.kind == "f" else values
-                store_array(group, name, stored, compression)
-                offsets[name] = np.zeros(1, np.int64)
-                if units and name in units:
-                    group[name].attrs["Units"] = units[name]
 
 
 def read_surfaces(path: str | os.PathLike[str]) -> CellSurfaces:
@@ -102,7 +33,7 @@ def read_surfaces(path: str | os.PathLike[str]) -> CellSurfaces:
         vertices = np.asarray(values_of(file, "VTKHDF/Points"), np.float64)
         faces = values_of(file, "VTKHDF/Polygons/Connectivity").reshape(-1, 3)
         time = float(values_of(file, "VTKHDF/Steps/Values")[0])
-        box = np.asarray(file.attrs[_BOX]) if _BOX in file.attrs else None
+        box = np.asarray(file.attrs[BOX]) if BOX in file.attrs else None
     if vertices.ndim != 2 or vertices.shape[1] != 3 or not (np.abs(vertices) < _MAX_COORDINATE).all():
         raise FormatError(path, "VTKHDF/Points", f"not three coordinates below {_MAX_COORDINATE:g} m for each vertex")
     if faces.dtype.kind not in "iu" or (len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices)):
@@ -112,7 +43,7 @@ def read_surfaces(path: str | os.PathLike[str]) -> CellSurfaces:
             if values.ndim == 0 or len(values) != rows or values.dtype.kind not in "fiu":
                 raise FormatError(path, f"{group}/{name}", f"not numbers in {rows} rows")
     if box is not None and (box.shape != (2, 3) or box.dtype.kind != "f" or not (box[0] < box[1]).all()):
-        raise FormatError(path, _BOX, "not the lower and upper end of three axes")
+        raise FormatError(path, BOX, "not the lower and upper end of three axes")
     return CellSurfaces(time, vertices, faces, points, triangles, box)
 
 
@@ -175,34 +106,31 @@ def read_list(path: Path) -> list[tuple[Path, float]]:
 
 
 class SurfaceFiles:
-    """The states of surfaces over time, on rank 0.
+    """The states of surfaces over time.
 
     Args:
         path: name of the series; a state is stored as `NAME.STEP.ENDING` in the same folder.
-        store: function that writes one state to a path.
-        before: names and times of states of the run that this one continues; None: no list is written.
+        earlier_states: names and times of states of the run that this one continues; None: no list is written.
     """
 
-    def __init__(
-        self, path: Path, store: Callable[[Path, Any], None], earlier_states: list[tuple[Path, float]] | None = None
-    ) -> None:
+    def __init__(self, path: Path, earlier_states: list[tuple[Path, float]] | None = None) -> None:
         """Prepare the series; nothing is written."""
-        self.path, self._store, self.steps = path, store, 0
+        self.path, self.steps = path, 0
         self._entries = earlier_states
 
-    def state(self, step: int, time: float, values: Callable[[], Any]) -> Job:
-        """Return the job that writes the state of `step` at `time`; its thread evaluates the `values`."""
+    def state(self, step: int, time: float, job: Job) -> Job:
+        """Return the job that writes `state_path(path, step)` by `job`, then adds the state to the list."""
         path = state_path(self.path, step)
 
-        def store() -> None:
-            result = values()
-            if result is not None:
-                self._store(path, result)
+        def commit(stored: list[Any]) -> None:
+            job.commit(stored)
+            self._add_to_list(path, time)
 
         def finish(complete: bool) -> None:
+            job.finish(complete)
             self.steps += complete
 
-        return FunctionJob(store, lambda stored: self._add_to_list(path, time), finish)
+        return FunctionJob(job.store, commit, finish)
 
     def _add_to_list(self, path: Path, time: float) -> None:
         """Add a complete state to the list."""

@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from seiche.io.mark import new_hdf5
 
 if TYPE_CHECKING:
     import h5py
@@ -119,3 +122,26 @@ def store_array(
     if compression is not None:
         group[name].attrs.update(compression.attributes(field or name))
     return group[name]
+
+
+def compressed_copy(source: Path, target: Path) -> None:
+    """Write the compressed HDF5 file `target` from `source`, chunk by chunk; OSError if that fails."""
+    import h5py
+
+    with h5py.File(source, "r", locking=False) as old, new_hdf5(target) as new:
+        new.attrs.update(old.attrs)
+
+        def copy(name: str, item: Any) -> None:
+            if isinstance(item, h5py.Group):
+                created = new.create_group(name)
+            elif item.nbytes < SMALL_BYTES:
+                new[name] = item[()]
+                created = new[name]
+            else:
+                created = create_compressed(new, name, item.shape, item.dtype)
+                for first in range(0, len(item), created.chunks[0]):
+                    created[first : first + created.chunks[0]] = item[first : first + created.chunks[0]]
+            for key, value in item.attrs.items():
+                created.attrs.create(key, value, dtype=item.attrs.get_id(key).dtype)
+
+        old.visititems(copy)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seiche.errors import CaseError
-from seiche.io.cell_files import CellSurfaces
+from seiche.io.surface_file import CellSurfaces
 from seiche.report.film import film_frame, write_film
 from seiche.report.page_size import current_page
 from seiche.report.periodic_images import in_an_end, with_images

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.io.cell_files import CellSurfaces
+from seiche.io.surface_file import CellSurfaces
 from seiche.report.color_range import NODES, WAVES, color_top
 from seiche.report.display_units import display_unit, length_scale
 from seiche.report.periodic_images import with_images

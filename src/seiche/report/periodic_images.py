@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seiche.io.cell_files import CellSurfaces
+from seiche.io.surface_file import CellSurfaces
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer[Any]]

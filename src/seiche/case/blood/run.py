@@ -23,6 +23,7 @@ from seiche.couple.suspension import (
     Population,
     assign_ids,
     couple,
+    equal_shares,
     gathered_ids,
     gathered_populations,
     move,
@@ -137,6 +138,10 @@ class BloodRun:
     def populations(self) -> list[Population]:
         """Return the current state of all cells."""
         return present_cells(self.blood, self.ids)
+
+    def own_populations(self) -> list[Population]:
+        """Return the positions and velocities of an equal share of the cells; shares of ranks are consecutive."""
+        return equal_shares(self.blood, self.ids)
 
     def advance_reservoirs(self) -> None:
         """Advance the reservoirs of an open vessel to the current step."""

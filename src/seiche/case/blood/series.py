@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +27,25 @@ from seiche.couple.suspension import Population
 from seiche.domain.sharing import on_root
 from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import FormatError
-from seiche.io.background import Job
-from seiche.io.cell_files import (
+from seiche.io.background import FunctionJob, Job
+from seiche.io.cell_files import SurfaceFiles, continued, list_path, read_list, state_path, step_of, wall_path
+from seiche.io.formats.pos import write_pos
+from seiche.io.surface_file import (
     CellSurfaces,
-    SurfaceFiles,
-    continued,
-    list_path,
-    read_list,
-    step_of,
-    wall_path,
+    FieldType,
+    SurfaceExtent,
+    SurfacePart,
+    SurfacesJob,
     write_surfaces,
 )
-from seiche.io.formats.pos import write_pos
 
 Floats = npt.NDArray[np.float64]
 
 #: Units of the fields in the files.
 UNITS = {"velocity": "m/s"}
+#: Types and shapes of the fields of vertices and faces in the files.
+_ON_VERTICES: dict[str, FieldType] = {"velocity": ("<f4", (3,))}
+_ON_FACES: dict[str, FieldType] = {"cell": ("<i8", ()), "type": ("<i4", ())}
 
 
 class CellsFile(ScheduledSeries):
@@ -78,7 +81,7 @@ class CellsFile(ScheduledSeries):
             self.path = continued(self.path.with_name(name), self._first)
         if earlier is not None and world.rank == 0 and (wall := wall_of(self._setup)) is not None:
             write_surfaces(wall_path(self.path), wall, compression=self._compression)
-        self.writer = SurfaceFiles(self.path, self._store, earlier)
+        self.writer = SurfaceFiles(self.path, earlier)
         self._run.series[name] = self.path.name
 
     def _continued_series(self) -> Path:
@@ -92,29 +95,39 @@ class CellsFile(ScheduledSeries):
         return any(step is not None and step > self._first for step in steps)
 
     def _take(self) -> Job:
-        """Copy the cells to the host; the returned job computes and writes the state during later steps."""
+        """Copy a share of the cells to the host; the returned job computes and writes the state during later steps."""
         assert self.writer is not None
-        step = self._run.solver.step
-        time = step * self._setup.units.step
-        populations, root = self._run.populations(), self._run.solver.world.rank == 0
-        values: Callable[[], Any] = lambda: self._values(populations, time) if root else None  # noqa: E731
-        return self.writer.state(step, time, values)
+        run, step = self._run, self._run.solver.step
+        time, path = step * self._setup.units.step, state_path(self.path, step)
+        populations = run.own_populations()
+        if self.path.suffix.lower() == ".pos":
+            job: Job = FunctionJob(
+                lambda: self._placements(populations), lambda stored: self._write_pos(path, stored), lambda _: None
+            )
+        else:
+            extent = extent_of(run, time)
+            parts = partial(surface_parts, run, populations, time)
+            world, compression = run.solver.world, self._compression
+            job = SurfacesJob(path, world, extent, parts, units=UNITS, compression=compression)
+        return self.writer.state(step, time, job)
 
-    def _values(self, populations: list[Population], time: float) -> Any:
-        return populations if self.path.suffix.lower() == ".pos" else surfaces_of(self._run, populations, time)
-
-    def _store(self, path: Path, values: Any) -> None:
-        if isinstance(values, CellSurfaces):
-            write_surfaces(path, values, UNITS, self._compression)
-            return
-        sites = self._setup.vessel.sites
-        shift = np.asarray(sites.origin) - origin_of(self._setup.vessel, self._from)
-        tables, cells = self._setup.case.cells, self._run.cells
-        for table, kind, surface, population in zip(tables, cells.types, cells.surfaces, values, strict=True):
+    def _placements(self, populations: list[Population]) -> list[tuple[Floats, Floats]]:
+        """Return the centers (n, 3), in sites, and the rotations (n, 3, 3) of cells, by type."""
+        sites, placements = self._setup.vessel.sites, []
+        cells = self._run.cells
+        for kind, surface, population in zip(cells.types, cells.surfaces, populations, strict=True):
             centers, rotations = centers_and_rotations(population.vertices, surface.vertices)
             centers -= rotations @ center_offset(kind.mesh, surface)
-            centers -= _whole_periods(sites, centers)
-            file = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(values) > 1 else path
+            placements.append((centers - _whole_periods(sites, centers), rotations))
+        return placements
+
+    def _write_pos(self, path: Path, stored: list[list[tuple[Floats, Floats]]]) -> None:
+        """Write the positions of the cells of all ranks, a file for each type."""
+        sites, tables = self._setup.vessel.sites, self._setup.case.cells
+        shift = np.asarray(sites.origin) - origin_of(self._setup.vessel, self._from)
+        for number, (table, kind) in enumerate(zip(tables, self._run.cells.types, strict=True)):
+            centers, rotations = (np.concatenate([placements[number][k] for placements in stored]) for k in (0, 1))
+            file = path.with_name(f"{path.stem}.{kind.name}{path.suffix}") if len(tables) > 1 else path
             write_pos(file, centers * sites.spacing + shift, rotations, thin=thin_axis(table))
 
 
@@ -132,30 +145,55 @@ def periodic_box(sites: SiteSet) -> Floats | None:
     return np.where(sites.periodic, ends, [[-np.inf], [np.inf]])
 
 
-def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> CellSurfaces:
-    """Return the surfaces of all cells in metres; cells of a periodic lattice are moved into its box."""
+def extent_of(run: BloodRun, time: float) -> SurfaceExtent:
+    """Return the size of the file with the surfaces of all cells."""
+    meshes = [(len(ids), kind.mesh) for ids, kind in zip(run.ids, run.cells.types, strict=True)]
+    vertices = sum(cells * len(mesh.vertices) for cells, mesh in meshes)
+    faces = sum(cells * len(mesh.faces) for cells, mesh in meshes)
+    return SurfaceExtent(time, vertices, faces, _ON_VERTICES, _ON_FACES, periodic_box(run.setup.vessel.sites))
+
+
+def surface_parts(run: BloodRun, populations: list[Population], time: float) -> list[SurfacePart]:
+    """Return the surfaces of consecutive cells of each type, in metres, as parts of the surfaces of all cells.
+
+    Cells of a periodic lattice are moved into its box.
+    """
     sites, units = run.setup.vessel.sites, run.setup.units
-    points, faces, velocities, ids, kinds = [], [], [], [], []
-    first = 0
-    for number, (kind, population) in enumerate(zip(run.cells.types, populations, strict=True)):
+    parts, first_vertex, first_face = [], 0, 0
+    for number, (kind, population, ids) in enumerate(zip(run.cells.types, populations, run.ids, strict=True)):
         matrix = limit_matrix(rings_of(kind.mesh.faces)) if kind.model.shell == "loop" else None
         vertices, velocity = (on_surface(matrix, rows) for rows in (population.vertices, population.velocity))
         vertices = vertices - _whole_periods(sites, vertices.mean(axis=1, keepdims=True))
         count, size = vertices.shape[:2]
-        points.append(vertices.reshape(-1, 3) * sites.spacing + np.asarray(sites.origin))
-        velocities.append(velocity.reshape(-1, 3))
         triangles = kind.mesh.faces.astype(np.int64)
-        faces.append((triangles + first + size * np.arange(count)[:, None, None]).reshape(-1, 3))
-        ids.append(np.repeat(population.ids, len(triangles)))
-        kinds.append(np.full(count * len(triangles), number, np.int32))
-        first += count * size
+        first = 0 if population.numbers is None or not count else int(population.numbers[0])
+        cell_vertices = first_vertex + size * (first + np.arange(count))
+        surfaces = CellSurfaces(
+            time,
+            vertices.reshape(-1, 3) * sites.spacing + np.asarray(sites.origin),
+            (triangles + cell_vertices[:, None, None]).reshape(-1, 3),
+            {"velocity": units.to_si("velocity", velocity.reshape(-1, 3))},
+            {
+                "cell": np.repeat(population.ids, len(triangles)),
+                "type": np.full(count * len(triangles), number, np.int32),
+            },
+            periodic_box(sites),
+        )
+        parts.append(SurfacePart(first_vertex + first * size, first_face + first * len(triangles), surfaces))
+        first_vertex, first_face = first_vertex + len(ids) * size, first_face + len(ids) * len(triangles)
+    return parts
+
+
+def surfaces_of(run: BloodRun, populations: list[Population], time: float) -> CellSurfaces:
+    """Return the surfaces of all cells in metres; cells of a periodic lattice are moved into its box."""
+    parts = [part.surfaces for part in surface_parts(run, populations, time)]
     return CellSurfaces(
         time,
-        np.concatenate(points),
-        np.concatenate(faces),
-        {"velocity": units.to_si("velocity", np.concatenate(velocities))},
-        {"cell": np.concatenate(ids), "type": np.concatenate(kinds)},
-        periodic_box(sites),
+        np.concatenate([part.vertices for part in parts]),
+        np.concatenate([part.faces for part in parts]),
+        {name: np.concatenate([part.on_vertices[name] for part in parts]) for name in _ON_VERTICES},
+        {name: np.concatenate([part.on_faces[name] for part in parts]) for name in _ON_FACES},
+        periodic_box(run.setup.vessel.sites),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from seiche.case.flow.contour import fluid_contour
 from seiche.domain.sites import LinkKind, SiteSet
 from seiche.errors import CaseError
 
@@ -26,12 +27,8 @@ NEIGHBOURS = 24
 WIDTH = 1.5
 #: Height (spacings) above an opening up to which the smoothed wall is removed, because it bends around the edge.
 RIM = 1.5
-#: Sites around the box of the fluid, at least the reach of the smoothing.
-_PADDING = 3
 #: Distance (spacings) inside the plane of an opening at which the wall of a picture ends.
 _INSIDE = 0.01
-#: Maximum number of lattice points in the box in which a wall surface is computed.
-MAX_POINTS = 400_000_000
 
 
 def wall_surface(sites: SiteSet) -> Surface:
@@ -41,32 +38,7 @@ def wall_surface(sites: SiteSet) -> Surface:
     of the fluid is smoothed over about one site, and its contour at one half is computed. Raises CaseError if the box
     around the sites is too large.
     """
-    import igl
-    from scipy.ndimage import gaussian_filter, map_coordinates
-
-    from seiche.domain.surface import Surface
-
-    periodic = np.asarray(sites.periodic)
-    low = np.where(periodic, 0, sites.coords.min(0))
-    high = np.where(periodic, sites.shape, sites.coords.max(0) + 1)
-    shape = tuple(int(n) + 2 * _PADDING for n in high - low)
-    if np.prod(shape, dtype=np.float64) > MAX_POINTS:
-        raise CaseError(f"the box of {shape} points around the sites is too large for a wall; use an STL geometry")
-    fluid = np.zeros(high - low, np.float32)
-    fluid[tuple((sites.coords - low).T)] = 1.0
-    for axis in range(3):
-        width = [(_PADDING, _PADDING) if k == axis else (0, 0) for k in range(3)]
-        fluid = np.pad(fluid, width, mode="wrap" if periodic[axis] else "constant")
-    smooth = gaussian_filter(fluid, 0.8)
-    grid = np.stack(np.meshgrid(*(np.arange(n, dtype=np.float64) for n in shape), indexing="ij"), -1)
-    points = grid.transpose(2, 1, 0, 3).reshape(-1, 3)  # marching_cubes expects x to vary fastest
-    vertices, faces = igl.marching_cubes(smooth.T.reshape(-1).astype(np.float64), points, *shape, 0.5)[:2]
-    surface = Surface(vertices, np.asarray(faces, np.int32))
-    steps = surface.vector_areas() / np.linalg.norm(surface.vector_areas(), axis=1, keepdims=True).clip(1e-300)
-    centers = surface.corners().mean(axis=1)
-    outside, inside = (map_coordinates(smooth, (centers + sign * steps).T, order=1).mean() for sign in (1, -1))
-    ordered = np.ascontiguousarray(surface.faces[:, ::-1] if outside > inside else surface.faces)
-    surface = Surface(np.asarray(sites.origin) + sites.spacing * (vertices + low - _PADDING), ordered)
+    surface = fluid_contour(sites)
     for plane in sites.iolets:
         normal = np.asarray(plane.normal)
         inner = np.asarray(plane.center) + RIM * sites.spacing * normal
