@@ -120,6 +120,14 @@ SEICHE_FN int anew(int value) {
   asm volatile("" : "+r"(value));
   return value;
 }
+SEICHE_FN float anew(float value) {
+  asm("" : "+f"(value));
+  return value;
+}
+SEICHE_FN double anew(double value) {
+  asm("" : "+d"(value));
+  return value;
+}
 
 /// A number, or a pair, that is constant while the kernel runs. A GPU may load it ahead of earlier stores.
 template <class T>
@@ -227,7 +235,8 @@ template <class Real>
 SEICHE_FN Real inverse_of(Real x) {
   return Real(1) / x;
 }
-SEICHE_FN int anew(int value) {
+template <class T>
+SEICHE_FN T anew(T value) {
   return value;
 }
 template <class T>

@@ -7,17 +7,19 @@ namespace seiche {
 
 struct Trt {
   /// f+- = f+- - omega+- (f+- - feq+-) + h+- for each pair of opposite directions. Populations are shifted by the
-  /// weight.
+  /// weight. Products that directions share are formed first: feq+ = w (rest + c.3j c.(3/2)u), feq- = w c.3j.
   template <class Lattice, class Real, class Force>
   static SEICHE_FN void collide(Real (&f)[Lattice::Q], const Moments<Real>& m, const Symmetric<Real>&,
                                 const Rates<Real>& rates, const Force& force) {
-    const Real square = Real(1.5) * (m.ux * m.ux + m.uy * m.uy + m.uz * m.uz);
-    const Real rest = m.excess - m.rho * square;
+    const Real jx = m.rho * m.ux, jy = m.rho * m.uy, jz = m.rho * m.uz;
+    const Real vx = Real(1.5) * m.ux, vy = Real(1.5) * m.uy, vz = Real(1.5) * m.uz;
+    const Real rest = m.excess - (jx * vx + jy * vy + jz * vz);
+    const Real half_even = Real(0.5) * rates.even, half_odd = Real(0.5) * rates.odd;
     Real work = Real(0), keep_even = Real(0), keep_odd = Real(0);
     if constexpr (Force::present) {
       work = Real(3) * (m.ux * force.x() + m.uy * force.y() + m.uz * force.z());
-      keep_even = Real(1) - Real(0.5) * rates.even;
-      keep_odd = Real(1) - Real(0.5) * rates.odd;
+      keep_even = Real(1) - half_even;
+      keep_odd = Real(1) - half_odd;
     }
     constexpr Real w0 = static_cast<Real>(Lattice::weight(0));
     f[0] -= rates.even * (f[0] - w0 * rest);
@@ -25,18 +27,18 @@ struct Trt {
     static_for<0, (Lattice::Q - 1) / 2>([&]<int pair>() SEICHE_INLINED {
       constexpr int a = 2 * pair + 1, b = 2 * pair + 2;
       constexpr Real w = static_cast<Real>(Lattice::weight(a));
-      const Real cu = along<Lattice, a>(m.ux, m.uy, m.uz);
-      const Real even_equilibrium = w * (rest + m.rho * (Real(4.5) * cu * cu));
-      const Real odd_equilibrium = (Real(3) * w) * (m.rho * cu);
-      Real even = rates.even * (Real(0.5) * (f[a] + f[b]) - even_equilibrium);
-      Real odd = rates.odd * (Real(0.5) * (f[a] - f[b]) - odd_equilibrium);
+      const Real cj = along<Lattice, a>(Real(3) * jx, Real(3) * jy, Real(3) * jz), cv = along<Lattice, a>(vx, vy, vz);
+      // A GPU adds them once more than needed: the sums of the moments would occupy twice the registers of f.
+      const Real fa = anew(f[a]), fb = anew(f[b]);
+      Real even = half_even * ((fa + fb) - (Real(2) * w) * (rest + cj * cv));
+      Real odd = half_odd * ((fa - fb) - (Real(2) * w) * cj);
       if constexpr (Force::present) {
         const Real cg = along<Lattice, a>(force.x(), force.y(), force.z());
-        even -= keep_even * (w * (Real(9) * cu * cg - work));
+        even -= keep_even * (w * (Real(6) * cv * cg - work));
         odd -= keep_odd * ((Real(3) * w) * cg);
       }
-      f[a] -= even + odd;
-      f[b] -= even - odd;
+      f[a] = fa - (even + odd);
+      f[b] = fb - (even - odd);
     });
   }
 };

@@ -75,14 +75,17 @@ SEICHE_FN void add_force_stress(const Moments<Real>& m, const Force& force, Symm
 }
 
 /// Density and velocity from rho = sum f, rho u = sum c f + g/2 (eq. 3). The sum of shifted populations is rho - 1.
+/// Opposite populations are added and subtracted first, as in the collision, so that these sums are formed once.
 template <class Lattice, class Real, class Force>
 SEICHE_FN Moments<Real> moments(const Real (&f)[Lattice::Q], const Force& force) {
   Real excess = f[0], jx = Real(0), jy = Real(0), jz = Real(0);
-  static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
-    excess += f[q];
-    add<Lattice::cx(q)>(jx, f[q]);
-    add<Lattice::cy(q)>(jy, f[q]);
-    add<Lattice::cz(q)>(jz, f[q]);
+  static_for<0, (Lattice::Q - 1) / 2>([&]<int pair>() SEICHE_INLINED {
+    constexpr int a = 2 * pair + 1, b = 2 * pair + 2;
+    const Real difference = f[a] - f[b];
+    excess += f[a] + f[b];
+    add<Lattice::cx(a)>(jx, difference);
+    add<Lattice::cy(a)>(jy, difference);
+    add<Lattice::cz(a)>(jz, difference);
   });
   add_half_force(force, jx, jy, jz);
   const Real rho = Real(1) + excess, inverse = Real(1) / rho;
@@ -93,14 +96,16 @@ SEICHE_FN Moments<Real> moments(const Real (&f)[Lattice::Q], const Force& force)
 template <class Lattice, class Real, class Force>
 SEICHE_FN Symmetric<Real> nonequilibrium(const Real (&f)[Lattice::Q], const Moments<Real>& m, const Force& force) {
   Symmetric<Real> p{};
-  static_for<1, Lattice::Q>([&]<int q>() SEICHE_INLINED {
-    constexpr int X = Lattice::cx(q), Y = Lattice::cy(q), Z = Lattice::cz(q);
-    add<X * X>(p.xx, f[q]);
-    add<Y * Y>(p.yy, f[q]);
-    add<Z * Z>(p.zz, f[q]);
-    add<X * Y>(p.xy, f[q]);
-    add<X * Z>(p.xz, f[q]);
-    add<Y * Z>(p.yz, f[q]);
+  static_for<0, (Lattice::Q - 1) / 2>([&]<int pair>() SEICHE_INLINED {
+    constexpr int a = 2 * pair + 1, b = 2 * pair + 2;
+    constexpr int X = Lattice::cx(a), Y = Lattice::cy(a), Z = Lattice::cz(a);
+    const Real sum = anew(f[a]) + f[b];  // formed again on a GPU, which lacks the registers to keep it
+    add<X * X>(p.xx, sum);
+    add<Y * Y>(p.yy, sum);
+    add<Z * Z>(p.zz, sum);
+    add<X * Y>(p.xy, sum);
+    add<X * Z>(p.xz, sum);
+    add<Y * Z>(p.yz, sum);
   });
   const Real pressure = m.excess * Real(1.0 / 3);
   const Real jx = m.rho * m.ux, jy = m.rho * m.uy, jz = m.rho * m.uz;

@@ -172,7 +172,7 @@ def observe(
     if at_opening and collision == "mrt":
         name = name.replace("Observe<", "ObserveOpening<").replace("ManyRates<", "ManyRatesAtOpening<")
         header = "ibm/coupled_openings.hpp" if force in IMMERSED else "flow/opening_stress.hpp"
-    blocks = 2 if layout == "moments" and real == "float64" else 0  # otherwise it spills
+    blocks = {"float64": 2, "float32": 4}[real] if layout == "moments" else 0  # otherwise it spills
     return KernelSpec(name, header, members, blocks=blocks, max_registers=registers)
 
 
