@@ -12,9 +12,11 @@ import pytest
 from launch import run_ranks
 
 from case_files import blood_tables, toml_of
+from seiche.case.blood.series import surface_parts
 from seiche.case.loading import load
 from seiche.cells import icosphere
 from seiche.domain.world import World
+from seiche.io import surface_file
 from seiche.io.background import write_now
 from seiche.io.cell_files import read_surfaces
 from seiche.io.compression import Compression, ErrorBound
@@ -97,6 +99,37 @@ def test_a_failure_of_one_rank_is_raised_on_all_and_keeps_the_earlier_file(tmp_p
     assert all(f"rank {rank}: No space left on device" in output for rank in range(3))
     assert [entry.name for entry in tmp_path.iterdir()] == ["cells.vtkhdf"]
     assert path.read_text() == "earlier"
+
+
+def test_a_file_that_cannot_be_opened_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(surface_file, "ParallelFile", fail)
+    with pytest.raises(OSError, match="Permission denied"):
+        write_surfaces(tmp_path / "cells.vtkhdf", _surfaces(0, 2))
+    assert not list(tmp_path.iterdir())
+
+
+def test_parts_are_those_of_the_time_at_which_they_were_taken(tmp_path: Path) -> None:
+    """In an open vessel, cells enter and leave before a thread of the output computes the surfaces."""
+    tables = blood_tables()
+    tables["packing"]["hematocrit"] = 0.1
+    tables["cells"] = [{**tables["cells"][0], "name": name} for name in ("a", "b")]
+    tables["time"]["steps"] = 1
+    (tmp_path / "case.toml").write_text(toml_of(tables))
+    with load(tmp_path / "case.toml") as simulation:
+        run = simulation.blood
+        assert run is not None
+        populations = run.own_populations()
+        expected = surface_parts(run, populations, 0.0)
+        assert expected[1].first_vertex == 162 * len(run.ids[0]) > 0
+        run.ids = [ids[1:] for ids in run.ids]
+        parts = surface_parts(run, populations, 0.0)
+    assert [(part.first_vertex, part.first_face) for part in parts] == [
+        (part.first_vertex, part.first_face) for part in expected
+    ]
+    assert np.array_equal(parts[1].surfaces.faces, expected[1].surfaces.faces)
 
 
 def run_case(folder: str, name: str) -> None:

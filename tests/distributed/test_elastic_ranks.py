@@ -170,3 +170,15 @@ def test_what_does_not_go_with_several_ranks_gives_a_one_line_error() -> None:
             UltrasoundSolver(problem, world=world, decomposition=decomposition)
         assert str(caught.value).startswith(words)
     assert UltrasoundSolver(problem, world=world, decomposition=Decomposition("auto")).plan.basis == "local"
+
+
+@pytest.mark.ranks(3)
+def test_a_part_that_is_too_long_is_refused_on_all_ranks() -> None:
+    """Parts of 2034 or 2033 points, which overlaps extend to at most the 2048 of the kernels, or beyond them."""
+    world, grid = World.from_mpi(), Grid((6100, 16), 1e-4, 1e-8, 1)
+    medium, source = Medium(2400.0, 1700.0, shear_speed=1300.0), Source(p0=np.ones(grid.shape))
+    problem = problem_of(grid, medium, source, Layers.of(grid, (20, 4), 2.0, inside=True))
+    solver = UltrasoundSolver(problem, world=world, decomposition=Decomposition("local", 4))
+    assert max(world.allgather(solver.parts[world.rank].shape[0])) <= 2048
+    with pytest.raises(CaseError, match=r"grid\.shape: 2\d{3} points along x exceed the maximum of 2048"):
+        UltrasoundSolver(problem, world=world, decomposition=Decomposition("local", 16))

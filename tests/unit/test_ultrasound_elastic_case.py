@@ -194,6 +194,6 @@ def test_check_names_memory_exchange_and_error_of_ranks(tmp_path):
     # Rows of 48 points, 12 or more beyond each end; two velocities, stresses and accelerations in single precision.
     width = int(re.search(r"2 ranks +(\d+) x 48 points with overlaps of (\d+)", lines)[1]) - 32
     assert width >= 24
-    assert re.search(rf"exchange +{6 * width * 48 * 4 / 1e6:.4g} MB received by each rank per step", lines)
+    assert re.search(rf"exchange +{6 * width * 48 * 4 / 1e6:.4g} MB received by a rank per step, at most", lines)
     assert re.search(r"error of ranks at 5e\+05 Hz +\d", lines)
     assert re.search(r"memory +[\d.]+ MB, [\d.]+ B per point, on each of 2 ranks", lines)

@@ -92,6 +92,18 @@ def test_gaps_of_the_bone_are_closed_for_the_brain(width):
     assert "Gaps of the bone up to" in target_section({"target": result}, None)
 
 
+def test_a_source_close_to_half_a_skull_does_not_close_it():
+    grid = Grid((60, 60), 0.5e-3)
+    radius, medium = shell(grid)
+    x, y = np.meshgrid(grid.positions("x"), grid.positions("y"), indexing="ij")
+    speed = np.where(x < 0, 1500.0, medium.sound_speed)
+    edge = np.argwhere((speed >= 1700.0) & (radius >= radius[speed >= 1700.0].max()))[0]
+    near = [x[tuple(edge)] + 0.5e-3, y[tuple(edge)]]
+    for sources in ([near], [near, [-10e-3, 0.0]]):
+        parts = Sonication.of(grid, Medium(speed), (0.0, 0.0), bone_speed=1700.0, sources=sources)
+        assert parts.brain is None and parts.gap == 0.0
+
+
 def test_without_closed_bone_there_is_no_brain():
     grid = Grid((60, 60), 0.5e-3)
     _, medium = shell(grid)

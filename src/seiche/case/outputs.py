@@ -126,9 +126,8 @@ class Outputs:
 
     def discard(self) -> None:
         """Discard the unchecked state and complete the earlier ones."""
-        self._pending, jobs, self._unchecked = None, self._unchecked, []
-        for job in jobs:
-            job.finish(False)
+        self._pending = None
+        self._finish_unchecked()
         self.writer.drain()
 
     def check(self) -> None:
@@ -160,10 +159,17 @@ class Outputs:
 
         Raises the error of the first file that cannot be closed, after all others are closed.
         """
+        self._finish_unchecked()
         self.writer.stop()
         with ExitStack() as stack:
             for output in reversed(self.items):
                 stack.callback(output.close)
+
+    def _finish_unchecked(self) -> None:
+        """Discard states that were taken but not submitted (not collective)."""
+        jobs, self._unchecked = self._unchecked, []
+        for job in jobs:
+            job.finish(False)
 
     def abandon(self) -> None:
         """Close all files after an error, which another one of the disk must not hide."""

@@ -94,13 +94,16 @@ class SurfacesJob(Job):
     ) -> None:
         """Create the file without values (collective)."""
         self._path, self._world, self._parts, self._compression = path, world, parts, compression
-        self._part = part_path(path)
-        positions: dict[str, int] = {}
-        with raise_on_all_ranks(world):
-            if world.rank == 0:
-                positions = _create(self._part, extent, units or {}, compression)
-        self._positions = world.bcast(positions)
-        self._file = ParallelFile(self._part, world, path)
+        self._part, positions = path.with_name(f"{path.name}.part"), dict[str, int]()
+        try:
+            with raise_on_all_ranks(world):
+                if world.rank == 0:
+                    positions = _create(part_path(path), extent, units or {}, compression)
+            self._positions = world.bcast(positions)
+            self._file = ParallelFile(self._part, world, path)
+        except OSError:
+            self._remove()
+            raise
 
     def store(self) -> None:
         """Write and sync the parts of this rank."""
@@ -136,7 +139,12 @@ class SurfacesJob(Job):
     def finish(self, complete: bool) -> None:
         """Close the file; remove it if it is not complete."""
         self._file.close()
-        if not complete and self._world.rank == 0:
+        if not complete:
+            self._remove()
+
+    def _remove(self) -> None:
+        """Remove the file under its temporary name; a symbolic link remains."""
+        if self._world.rank == 0 and not self._part.is_symlink():
             with suppress(OSError):
                 self._part.unlink()
 

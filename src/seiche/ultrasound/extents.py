@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from seiche.backend import parse_device
 from seiche.kernels.registry import Real
-from seiche.kernels.registry.kspace_lines import fixed_transform, step_cost
+from seiche.kernels.registry.kspace_lines import CAPACITIES, fixed_transform, step_cost
 from seiche.ultrasound.local_basis import Part
 from seiche.ultrasound.numbers import largest_prime_factor
 from seiche.ultrasound.problem import Problem, Window
@@ -84,6 +84,8 @@ def _widened_window(window: Window, axis: int, dimensions: int, real: Real) -> W
     if not window.overlap:
         return window if fixed_transform(min_extent, is_last_axis, real) is not None else None
     max_extent = min_extent + max(_MIN_WIDENING, min_extent // _WIDENING_DIVISOR)
+    if min_extent <= max(CAPACITIES):  # so that kernels for any length can transform it
+        max_extent = min(max_extent, max(CAPACITIES))
     candidates = range(
         min_extent, max(min_extent, min(max_extent, window.total, 2 * window.core)) + 1
     )  # as `parts_of` allows

@@ -13,7 +13,9 @@ import numpy as np
 
 from seiche.backend import Array
 from seiche.errors import CaseError
+from seiche.kernels.registry import Real
 from seiche.kernels.registry import kspace_lines as line_registry
+from seiche.kernels.registry.kspace_lines import LineShape
 from seiche.ultrasound import operators
 from seiche.ultrasound.medium_arrays import MediumArrays
 from seiche.ultrasound.numbers import prime_factors
@@ -116,6 +118,20 @@ class LinePasses:
         )
 
 
+def line_shape(length: int, is_last: bool, real: Real, fixed: bool) -> LineShape | None:
+    """Return how lines of a length are transformed, if possible by kernels for this length; None if it is too long."""
+    shape = line_registry.fixed_lines(length, is_last, real) if fixed else None
+    return shape or line_registry.any_lines(length, is_last, real)
+
+
+def too_long(length: int, axis: str) -> str:
+    """Return the message for an axis of an elastic medium that is too long."""
+    return (
+        f"grid.shape: {length} points along {axis} exceed the maximum of {max(line_registry.CAPACITIES)} of an elastic"
+        " medium"
+    )
+
+
 class AxisLines:
     """Lines along an axis of the grid: their layout and derivatives."""
 
@@ -124,14 +140,10 @@ class AxisLines:
         padded_axis = axis + 3 - problem.dimensions
         self.axis, self.length, self.spacing = axis, int(problem.shape[axis]), problem.spacing[axis]
         self.last = padded_axis == 2
-        shape = line_registry.fixed_lines(self.length, self.last, state.precision) if fixed else None
-        shape = shape or line_registry.any_lines(self.length, self.last, state.precision)
+        shape = line_shape(self.length, self.last, state.precision, fixed)
         if shape is None:
             if problem.elastic is not None:
-                raise CaseError(
-                    f"grid.shape: {self.length} points along {problem.axes[axis]} exceed the maximum of "
-                    f"{max(line_registry.CAPACITIES)} of an elastic medium"
-                )
+                raise CaseError(too_long(self.length, problem.axes[axis]))
             raise CaseError(
                 f"scheme: {self.length} points along {problem.axes[axis]} exceed the maximum of "
                 f"{max(line_registry.CAPACITIES)} for axis-wise schemes; use the exact scheme"

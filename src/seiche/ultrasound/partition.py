@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from seiche.backend import parse_device
 from seiche.domain.world import World
 from seiche.errors import CaseError
+from seiche.kernels.registry import Real
 from seiche.ultrasound.extents import line_precision, widen_overlaps
+from seiche.ultrasound.line_passes import line_shape, too_long
 from seiche.ultrasound.local_basis import Part, part_problem
 from seiche.ultrasound.plan import Decomposition, Plan, parts_for, plan_of
 from seiche.ultrasound.problem import Problem, Window
@@ -91,6 +94,10 @@ def partition_of(problem: Problem, world: World, decomposition: Decomposition, o
     parts = parts_for(shape, world.size, plan.basis, split=plan.split, overlap=decomposition.overlap, lines=lines)
     basis: LocalBasis | Slabs
     if plan.basis == "local":
+        if elastic and lines is not None:
+            _check_lengths(
+                problem, parts, lines, fixed=transforms == "lines" or parse_device(options.get("device", "cpu")).is_gpu
+            )
         basis = LocalBasis(world, parts, decomposition.slope, decomposition.transport)
         local_problem = part_problem(problem, parts[world.rank])
         if lines is not None and world.size > 1 and not elastic:  # lines on all ranks, or on none
@@ -106,3 +113,11 @@ def partition_of(problem: Problem, world: World, decomposition: Decomposition, o
         basis = Slabs(world, parts, transport, columns)
         local_problem = slab_problem(problem, parts, world.rank, axis_wise=not exact)
     return Partition(world, shape, parts, local_problem, transforms, basis, plan)
+
+
+def _check_lengths(problem: Problem, parts: Sequence[Part], real: Real, *, fixed: bool) -> None:
+    """Raise CaseError on every rank if an axis of any part of an elastic medium is too long for the kernels."""
+    for part in parts:
+        for axis, (name, length) in enumerate(zip(problem.axes, part.shape, strict=True)):
+            if line_shape(length, axis == problem.dimensions - 1, real, fixed) is None:
+                raise CaseError(too_long(length, name))

@@ -34,8 +34,8 @@ def time_reversal(
 
     The sensors emit their series in reversed time order; in an elastic medium they impose minus the pressure on all
     normal stresses. Each further iteration simulates the series of the current image and adds the reconstruction of the
-    residual, which improves images from a limited view. The time-reversed
-    simulations have no absorption, or with `compensate` a gain that restores what the medium has absorbed (eq. 52).
+    residual, which improves images from a limited view. The time-reversed simulations have no absorption, or with
+    `compensate` a gain that restores what the medium has absorbed (eq. 52).
 
     Args:
         grid: grid, with the time steps of the series.
@@ -50,8 +50,8 @@ def time_reversal(
             collective and returns the same image on all of them.
 
     Raises:
-        CaseError: series of another shape than sensors and steps, no iteration, or nothing to compensate, as in elastic
-            media.
+        CaseError: series of another shape than sensors and steps, no iteration, nothing to compensate, or `compensate`
+            in an elastic medium.
     """
     recorded = np.asarray(series, np.float64)
     sensors = mask_points("mask", mask, grid.shape).size

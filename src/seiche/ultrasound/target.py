@@ -137,7 +137,8 @@ def _brain(
 ) -> tuple[Flags | None, float]:
     """Return the part without bone around `place`, and the width (m) of the gaps that separate it from `outside`.
 
-    It is the morphological opening of the part without bone, by a ball as small as possible; None if there is none.
+    It is the morphological opening of the part without bone, by a ball as small as possible; None if there is none that
+    leaves one of the points `outside`.
     """
     from scipy.ndimage import distance_transform_edt, label
 
@@ -150,9 +151,12 @@ def _brain(
         return part, 0.0
     distance = distance_transform_edt(~bone, sampling=tuple(spacings))
     radius = 0.5 * min(spacings)
-    while (radius := radius + 0.5 * min(spacings)) < distance[place]:
+    longest = min(float(distance[place]), float(distance[tuple(outside.T)].max()))
+    while (radius := radius + 0.5 * min(spacings)) < longest:
         if (part := part_of(distance > radius)) is not None:
-            return (distance_transform_edt(~part, sampling=tuple(spacings)) <= radius) & ~bone, 2 * radius
+            brain = (distance_transform_edt(~part, sampling=tuple(spacings)) <= radius) & ~bone
+            if not brain[tuple(outside.T)].any():
+                return brain, 2 * radius
     return None, 0.0
 
 

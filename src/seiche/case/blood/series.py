@@ -160,7 +160,7 @@ def surface_parts(run: BloodRun, populations: list[Population], time: float) -> 
     """
     sites, units = run.setup.vessel.sites, run.setup.units
     parts, first_vertex, first_face = [], 0, 0
-    for number, (kind, population, ids) in enumerate(zip(run.cells.types, populations, run.ids, strict=True)):
+    for number, (kind, population) in enumerate(zip(run.cells.types, populations, strict=True)):
         matrix = limit_matrix(rings_of(kind.mesh.faces)) if kind.model.shell == "loop" else None
         vertices, velocity = (on_surface(matrix, rows) for rows in (population.vertices, population.velocity))
         vertices = vertices - _whole_periods(sites, vertices.mean(axis=1, keepdims=True))
@@ -180,7 +180,9 @@ def surface_parts(run: BloodRun, populations: list[Population], time: float) -> 
             periodic_box(sites),
         )
         parts.append(SurfacePart(first_vertex + first * size, first_face + first * len(triangles), surfaces))
-        first_vertex, first_face = first_vertex + len(ids) * size, first_face + len(ids) * len(triangles)
+        # Not `run.ids`: cells may enter and leave before a writer's thread arrives here.
+        total = count if population.numbers is None else population.total
+        first_vertex, first_face = first_vertex + total * size, first_face + total * len(triangles)
     return parts
 
 

@@ -88,7 +88,7 @@ def _rank_rows(setup: UltrasoundSetup, ranks: int, frequencies: Sequence[float])
     wider = f" ({overlap} requested; widened for the transforms)" if width > overlap else ""
     rows = [(f"{ranks} ranks", f"{extents} points with overlaps of {width}{wider}, {work:.2f} times the work of one")]
     received = max(received_numbers(problem, part) for part in parts) * np.dtype(setup.case.run.precision).itemsize
-    rows.append(("exchange", f"{received / 1e6:.4g} MB received by each rank per step"))
+    rows.append(("exchange", f"{received / 1e6:.4g} MB received by a rank per step, at most"))
     cuts = cuts_along_diagonal(parts)
     for frequency in frequencies:
         error = error_of_ranks(problem, parts, frequency)

@@ -96,10 +96,10 @@ class _Survey:
             seconds=seconds.tolist(),
             spread=spread,
             reproduced=repeated,
-            omitted=min(curve.omitted for curve in curves),
+            omitted=max(curve.omitted for curve in curves),
             repetitions=[timing.repetitions for timing in best],
             warnings=disturbed
-            + _omission(sizes, min(curve.omitted for curve in curves))
+            + _omission(sizes, max(curve.omitted for curve in curves))
             + warnings_of(fitted, sizes, seconds, memory_rate=rate, spread=spread, gap=terms.get("gap")),
             **terms,
         )
