@@ -94,7 +94,7 @@ def test_a_margin_lies_beyond_absorbing_sides_and_grows(tmp_path: Path) -> None:
 
 
 def test_elements_follow_wavelengths_in_the_box_and_trees_in_the_margin(tmp_path: Path) -> None:
-    text = BLOCK + 'trees = [2, 2, 1]\nfrequency = "300 Hz"\n' + SOIL + FORCE + "[time]\nsteps = 2\n"
+    text = BLOCK + 'trees = [2, 2, 1]\nfrequency = "150 Hz"\n' + SOIL + FORCE + "[time]\nsteps = 2\n"
     (tmp_path / "case.toml").write_text(text.replace("[boundary]", "[boundary]\nmargin = { trees = 2, growth = 2.0 }"))
     setup = prepare(tmp_path / "case.toml")
     center = setup.mesh.lower + setup.mesh.sizes / 2

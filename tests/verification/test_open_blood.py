@@ -246,7 +246,7 @@ def test_what_a_pulsating_flow_without_a_ramp_brings_in_is_counted(tmp_path: Pat
     assert counted == pytest.approx(came, rel=0.01)
 
 
-@pytest.mark.parametrize("ramp", [20, 100])
+@pytest.mark.parametrize("ramp", [20, pytest.param(100, marks=pytest.mark.nightly)])
 def test_what_a_ramp_brings_in_is_counted(ramp: int, tmp_path: Path) -> None:
     """The first check is after 56 steps, within the longer ramp."""
     result = inflow_history(tmp_path, changed(open_blood_tables(4, 14, 112), "iolet.0.ramp", ramp), 112)
@@ -272,7 +272,7 @@ def test_cells_that_wait_are_reported_at_the_end(tmp_path: Path) -> None:
     assert simulation.crowded_inlets() == []  # they wait for blood that flows in
 
 
-@pytest.mark.parametrize("every", [None, 224])
+@pytest.mark.parametrize("every", [None, pytest.param(224, marks=pytest.mark.nightly)])
 def test_cells_leave_through_an_inlet_as_through_an_outlet(every: int | None, tmp_path: Path) -> None:
     """The flow is opposite to the roles: between two checks cells move up to eight sites."""
     tables = changed(changed(open_blood_tables(4, 16, 900), "iolet.0.role", "outlet"), "iolet.1.role", "inlet")
