@@ -106,21 +106,19 @@ def create_compressed(group: h5py.Group, name: str, shape: tuple[int, ...], dtyp
     )
 
 
-def store_array(
-    group: h5py.Group, name: str, values: Array, compression: Compression | None, *, field: str | None = None
-) -> h5py.Dataset:
-    """Store `values` as the dataset `name`, rounded as the `field` (by default `name`) and compressed if requested.
+def store_array(group: h5py.Group, name: str, values: Array, compression: Compression | None) -> h5py.Dataset:
+    """Store `values` as the dataset `name`, rounded and compressed if requested.
 
     Returns the dataset.
     """
     if compression is not None:
-        values = compression.rounded(field or name, values)
+        values = compression.rounded(name, values)
     if compression is not None and values.nbytes >= SMALL_BYTES:
         create_compressed(group, name, values.shape, values.dtype)[...] = values
     else:
         group[name] = values
     if compression is not None:
-        group[name].attrs.update(compression.attributes(field or name))
+        group[name].attrs.update(compression.attributes(name))
     return group[name]
 
 
